@@ -1,0 +1,3 @@
+//! `holdfast`: headless engines, relay and command line.
+
+fn main() {}

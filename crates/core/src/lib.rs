@@ -1,0 +1,12 @@
+//! Holdfast's decisions, without any I/O.
+//!
+//! Every state machine of the product lives here. Nothing in this crate reads a clock, a file, a socket, the environment
+//! or a random source: the time ([`time::Now`]) and a seeded generator come in as arguments, and what should happen
+//! comes out as values. Shells in `holdfast-host` and `holdfast-relay` turn those values into I/O.
+
+pub mod code;
+pub mod id;
+pub mod limits;
+pub mod policy;
+pub mod time;
+pub mod wire;

@@ -1,0 +1,170 @@
+//! Every bound of the product: one line each, with unit, value and reason. `docs/limits.md` is made from this table.
+//!
+//! A bound that depends on another says so in its reason, and the test at the end checks the relation.
+
+use std::time::Duration;
+
+/// One row of the table, for the generated page.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// The constant's name.
+    pub name: &'static str,
+    /// Its value, printed.
+    pub value: Value,
+    /// What the number counts.
+    pub unit: &'static str,
+    /// Why this value.
+    pub why: &'static str,
+}
+
+/// A value of the table.
+#[derive(Debug, Clone, Copy)]
+pub enum Value {
+    /// A count or a number of bytes.
+    Count(u64),
+    /// A time.
+    Time(Duration),
+}
+
+trait IntoValue: Copy {
+    fn into_value(self) -> Value;
+}
+impl IntoValue for usize {
+    fn into_value(self) -> Value {
+        Value::Count(self as u64)
+    }
+}
+impl IntoValue for u64 {
+    fn into_value(self) -> Value {
+        Value::Count(self)
+    }
+}
+impl IntoValue for u32 {
+    fn into_value(self) -> Value {
+        Value::Count(u64::from(self))
+    }
+}
+impl IntoValue for Duration {
+    fn into_value(self) -> Value {
+        Value::Time(self)
+    }
+}
+
+macro_rules! limits {
+    ($($name:ident : $ty:ty = $value:expr, $unit:literal, $why:literal;)+) => {
+        $(#[doc = $why] #[doc = ""] #[doc = concat!("Unit: ", $unit, ".")] pub const $name: $ty = $value;)+
+
+        /// The whole table, in the order of this file.
+        pub fn all() -> Vec<Limit> {
+            vec![$(Limit { name: stringify!($name), value: IntoValue::into_value($name), unit: $unit, why: $why }),+]
+        }
+    };
+}
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+const fn secs(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+const fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+limits! {
+    // The wire
+    FRAME_MAX: usize = 8 * MIB, "bytes", "One frame each way, as on the base wire; a longer one closes 1009.";
+    CHUNK_FRAME_MAX: usize = 64 * KIB, "bytes", "One chunk frame of a big result, so that control frames get between them.";
+    CHUNK_THRESHOLD: usize = 256 * KIB, "bytes", "Results above this are sent in chunks; without the feature it is the limit of a result.";
+    RESULT_MAX: usize = 8 * MIB - 64 * KIB, "bytes", "Largest result on the link: FRAME_MAX less an envelope.";
+    RESUME_IDS_MAX: usize = 64, "ids", "Ids in one resume_calls between Holdfasts: every call a device can hold.";
+    BASE_RESUME_IDS_MAX: usize = 32, "ids", "Ids in one resume_calls on the base wire.";
+    ERROR_MESSAGE_MAX: usize = 2000, "characters", "Message of a tool error, as on the base wire.";
+    TOOL_NAME_MAX: usize = 128, "bytes", "Name of a tool.";
+    CALL_TIMEOUT_MIN: Duration = millis(1000), "time", "Smallest execution budget on the wire.";
+    CALL_TIMEOUT_MAX: Duration = millis(610_000), "time", "Largest execution budget on the wire.";
+    CALL_TIMEOUT_DEFAULT: Duration = secs(60), "time", "Budget of a tool without a timeout of its own.";
+    CLOSE_REASON_MAX: usize = 123, "bytes", "Reason of a close frame (RFC 6455: 125 less the code).";
+
+    // Calls
+    DEVICE_CALLS_MAX: usize = 64, "calls", "Calls the relay holds for one device, waiting ones included.";
+    DAEMON_CALLS_MAX: usize = 64, "calls", "Calls a daemon runs at once (hello.max_calls).";
+    CONTROL_RESERVE: usize = 4, "calls", "Places kept for control tools in both counts, so that a full machine can still be asked and stopped.";
+    BASE_CALLS_MAX: usize = 16, "calls", "Calls an unmodified base daemon runs at once.";
+    BASE_CONTROL_RESERVE: usize = 2, "calls", "Places kept for control tools towards a base daemon.";
+    QUEUE_WAIT: Duration = secs(15), "time", "How long a new call waits for a ready device or a free place.";
+    SETTLEMENT: Duration = secs(5), "time", "The relay's deadline is the daemon's plus this, so that the daemon's word comes first.";
+    REDISPATCH_MIN: Duration = secs(1), "time", "A call the instance never saw is sent again if at least this much of its budget is left.";
+
+    // The link
+    DIAL_TIMEOUT: Duration = secs(10), "time", "From dialling to an open WebSocket.";
+    HANDSHAKE_TIMEOUT: Duration = secs(10), "time", "From an open socket to hello_ack; on the relay, to hello.";
+    READINESS_TIMEOUT: Duration = secs(15), "time", "From hello_ack to ready_ack.";
+    REPORT_TIMEOUT: Duration = secs(3), "time", "From resume_calls to resume_report; dispatch pauses meanwhile.";
+    HEARTBEAT: Duration = secs(5), "time", "Each side writes at least one frame this often (feature live).";
+    SILENCE_DEAD: Duration = secs(10), "time", "No received byte for this long is a dead link (feature live); at least twice HEARTBEAT.";
+    BASE_HEARTBEAT: Duration = secs(25), "time", "Heartbeat on the base wire.";
+    BASE_DAEMON_SILENCE: Duration = secs(75), "time", "Silence after which a daemon gives up a base relay.";
+    BASE_RELAY_SILENCE: Duration = secs(90), "time", "Silence after which the relay gives up a base daemon.";
+    TRANSFER_MIN_RATE: usize = 4 * KIB, "bytes/s", "A frame in transfer slower than this over TRANSFER_WINDOW is dead.";
+    TRANSFER_WINDOW: Duration = secs(30), "time", "Window of TRANSFER_MIN_RATE.";
+    GRACE: Duration = secs(120), "time", "How long the relay keeps detached calls.";
+    DAEMON_GRACE_EXTRA: Duration = secs(15), "time", "The daemon's grace is the relay's plus this, so that the relay expires first.";
+    BASE_GRACE: Duration = secs(30), "time", "Grace on the base wire, on both sides.";
+    WAKE_GRACE: Duration = secs(60), "time", "The daemon's grace after a wake.";
+    SUSPEND_HOLD: Duration = secs(12 * 3600), "time", "How long the relay keeps the calls of a device that announced its sleep.";
+    SUSPEND_ACK_WAIT: Duration = secs(4), "time", "How long sleep is delayed for the relay's answer; logind allows 5 s.";
+    INCUMBENT_PING: Duration = secs(5), "time", "How long the relay waits for the incumbent's answer before it lets another instance in.";
+    IN_USE_RETRY: Duration = secs(300), "time", "How often a refused or signed-out daemon tries by itself.";
+    RECONNECT_FAST: Duration = millis(250), "time", "Reconnect interval while calls are detached or results wait, at first.";
+    RECONNECT_FAST_FOR: Duration = secs(5), "time", "How long RECONNECT_FAST holds.";
+    RECONNECT_STEADY: Duration = secs(1), "time", "Reconnect interval while something waits, afterwards.";
+    BACKOFF_BASE: Duration = millis(500), "time", "First step of the idle back-off (full jitter).";
+    BACKOFF_MAX: Duration = secs(15), "time", "Cap of the idle back-off.";
+    BACKOFF_RESET: Duration = secs(60), "time", "Readiness after which the back-off starts over.";
+    RESTART_JITTER: Duration = secs(5), "time", "Jitter after the relay said it restarts (1001, 1012).";
+    OUTAGE_SILENT: Duration = secs(10), "time", "A shorter break is a blip and told nobody.";
+    OUTAGE_NOTICE: Duration = secs(30), "time", "Outage after which the desktop tells the person.";
+    OUTAGE_HINT: Duration = secs(300), "time", "Outage after which the log adds a hint.";
+    OUTAGE_REMINDER: Duration = secs(60), "time", "First reminder; doubles.";
+    OUTAGE_REMINDER_MAX: Duration = secs(900), "time", "Cap of the reminders.";
+    SHELL_TURN_MAX: Duration = secs(1), "time", "A shell never sleeps longer than this.";
+    AWAKE_STEP_MAX: Duration = secs(5), "time", "A turn adds at most this to awake time; more is a wake.";
+    PROTOCOL_ERRORS_WARN: usize = 3, "errors", "Protocol errors in PROTOCOL_ERRORS_WINDOW that raise a warning.";
+    PROTOCOL_ERRORS_WINDOW: Duration = secs(600), "time", "Window of PROTOCOL_ERRORS_WARN.";
+    STOP_WAIT: Duration = secs(30), "time", "How long Stop waits for running calls.";
+    STOP_ACK_WAIT: Duration = secs(3), "time", "How long Stop waits for acknowledgements after that.";
+    RELAY_STOP_WAIT: Duration = secs(10), "time", "How long a stopping relay waits for calls.";
+
+    // The daemon's outbox
+    OUTBOX_MEMORY: usize = 16 * MIB, "bytes", "Results waiting in memory.";
+    OUTBOX_SPILL_ABOVE: usize = 64 * KIB, "bytes", "A waiting result above this goes to disk.";
+    OUTBOX_DISK: usize = 512 * MIB, "bytes", "Results waiting on disk; at least DAEMON_CALLS_MAX results of RESULT_MAX.";
+    RESEND_FIRST: Duration = secs(10), "time", "An unacknowledged result is sent again after this; doubles.";
+    RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
+    SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon; far above what a relay can still name.";
+
+    // Status
+    TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
+    OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_relations_between_limits_hold() {
+        assert!(FRAME_MAX > RESULT_MAX);
+        assert!(CHUNK_FRAME_MAX < CHUNK_THRESHOLD);
+        assert!(SILENCE_DEAD >= HEARTBEAT * 2, "one lost heartbeat must not kill a link");
+        assert!(BASE_DAEMON_SILENCE >= BASE_HEARTBEAT * 2 && BASE_RELAY_SILENCE > BASE_DAEMON_SILENCE);
+        assert!(BACKOFF_MAX + DIAL_TIMEOUT < GRACE, "an idle daemon must find the relay again inside the grace");
+        assert!(SUSPEND_ACK_WAIT < secs(5), "logind's own bound");
+        assert!(OUTBOX_DISK >= DAEMON_CALLS_MAX * RESULT_MAX);
+        assert!(CONTROL_RESERVE < DAEMON_CALLS_MAX && DAEMON_CALLS_MAX <= DEVICE_CALLS_MAX);
+        assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
+        assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
+        assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
+        assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
+    }
+}

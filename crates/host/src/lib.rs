@@ -1,0 +1,1 @@
+//! The shells of the engines: sockets, files, processes, clocks.

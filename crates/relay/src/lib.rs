@@ -1,0 +1,1 @@
+//! The relay: MCP clients on one side, daemons on the other.

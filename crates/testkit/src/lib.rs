@@ -1,0 +1,1 @@
+//! What tests need and the product does not.
