@@ -5,8 +5,10 @@
 //! comes out as values. Shells in `holdfast-host` and `holdfast-relay` turn those values into I/O.
 
 pub mod code;
+pub mod command;
 pub mod id;
 pub mod limits;
 pub mod policy;
+pub mod status;
 pub mod time;
 pub mod wire;

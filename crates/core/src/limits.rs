@@ -146,6 +146,7 @@ limits! {
     // Status
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
+    OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
 }
 
 #[cfg(test)]

@@ -1,0 +1,185 @@
+//! Everything a person or a script can ask of a running Holdfast. One dispatcher in `holdfast-host` serves the tray,
+//! the window, the loopback API and the command line.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AccountId, DeviceId};
+use crate::policy::{Profile, Role};
+
+/// A part of Holdfast that can be started and stopped by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// The relay inside this process.
+    Relay,
+    /// The link to the relay, with the executor behind it.
+    Link,
+}
+
+impl Engine {
+    /// All engines, in the order in which they start.
+    pub const ALL: [Engine; 2] = [Engine::Relay, Engine::Link];
+
+    /// The name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Engine::Relay => "relay",
+            Engine::Link => "link",
+        }
+    }
+
+    /// The engine of a name.
+    pub fn parse(text: &str) -> Option<Engine> {
+        Engine::ALL.into_iter().find(|e| e.as_str() == text)
+    }
+}
+
+/// A password or a code on its way in. Debug output hides it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Starts one engine, or all.
+    Start {
+        /// Which; absent means all.
+        #[serde(default)]
+        engine: Option<Engine>,
+    },
+    /// Stops one engine, or all, after its calls have ended.
+    Stop {
+        /// Which; absent means all.
+        #[serde(default)]
+        engine: Option<Engine>,
+    },
+    /// Ends the process after its calls have ended.
+    Quit {
+        /// Does not wait for calls.
+        #[serde(default)]
+        now: bool,
+    },
+    /// Tries to connect at once.
+    TryNow {},
+    /// Reads the configuration again.
+    Reload {},
+    /// Changes the policy, to a stronger or a weaker one, for good.
+    PolicySet {
+        /// The new profile.
+        profile: Profile,
+    },
+    /// Approves the consent request whose page shows this code.
+    Approve {
+        /// Eight base32 characters.
+        code: Secret,
+    },
+    /// Makes an account.
+    AccountAdd {
+        /// Its name.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// For signing in at the consent page; absent means local approval only.
+        #[serde(default)]
+        password: Option<Secret>,
+    },
+    /// Lists accounts.
+    AccountList {},
+    /// Makes a one-time enrolment code.
+    DeviceCode {
+        /// The account's name; absent means the only account.
+        #[serde(default)]
+        account: Option<String>,
+    },
+    /// Lists devices.
+    DeviceList {},
+    /// Gives a device another name.
+    DeviceRename {
+        /// The device.
+        device: DeviceId,
+        /// Its new name.
+        name: String,
+    },
+    /// Makes a device the one `/mcp` means for new grants.
+    DeviceDefault {
+        /// The device.
+        device: DeviceId,
+    },
+    /// Takes a device's credential away.
+    DeviceRevoke {
+        /// The device.
+        device: DeviceId,
+    },
+    /// Lists connected clients.
+    ClientList {},
+    /// Takes a client's grant away: its calls are cancelled, its sessions end.
+    ClientRevoke {
+        /// The grant, as listed.
+        grant: String,
+    },
+    /// Makes a personal access token.
+    TokenCreate {
+        /// What it is for.
+        name: String,
+        /// At most this role; absent means the account's own.
+        #[serde(default)]
+        role: Option<Role>,
+        /// Absent means the account's default device.
+        #[serde(default)]
+        device: Option<DeviceId>,
+        /// The account's name; absent means the only account.
+        #[serde(default)]
+        account: Option<String>,
+        /// Days until it expires; absent means the default.
+        #[serde(default)]
+        days: Option<u32>,
+    },
+    /// Lists personal access tokens.
+    TokenList {},
+    /// Takes a token away.
+    TokenRevoke {
+        /// Its id, as listed.
+        token: String,
+    },
+    /// Revokes every grant, kills calls and stops the link.
+    CutAllAccess {
+        /// Only this account; absent means all.
+        #[serde(default)]
+        account: Option<AccountId>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_hides_its_secrets_when_it_is_printed() {
+        let command =
+            Command::AccountAdd { name: "ann".into(), role: Role::Owner, password: Some(Secret("hunter2".into())) };
+        let printed = format!("{command:?}");
+        assert!(printed.contains("[hidden]") && !printed.contains("hunter2"), "{printed}");
+    }
+
+    #[test]
+    fn a_command_reads_from_its_documented_json_and_refuses_unknown_fields() {
+        let read = |text| serde_json::from_str::<Command>(text);
+        assert_eq!(read(r#"{"command":"try_now"}"#).unwrap(), Command::TryNow {});
+        assert_eq!(
+            read(r#"{"command":"stop","engine":"link"}"#).unwrap(),
+            Command::Stop { engine: Some(Engine::Link) }
+        );
+        assert!(read(r#"{"command":"quit","force":true}"#).is_err());
+        assert!(read(r#"{"command":"format_disk"}"#).is_err());
+    }
+}

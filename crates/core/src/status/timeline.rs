@@ -1,0 +1,216 @@
+//! The timeline: what happened to calls, step by step, in a ring that forgets.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::UnixMs;
+use crate::code::Code;
+use crate::id::CallId;
+use crate::limits;
+
+/// One step of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineEntry {
+    /// Grows by one with every entry of this process.
+    pub seq: u64,
+    /// When it happened.
+    pub at: UnixMs,
+    /// The call; the same id through all its steps.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// What happened.
+    pub step: Step,
+    /// For [`Step::Finished`]: the error's code; `None` means it went well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// Who asked, as the relay names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Arc<str>>,
+    /// One line on what ran, such as `npm test`. Lives in memory only: never written to disk or log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Arc<str>>,
+}
+
+/// A step of a call as this device sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The call came from the relay and was accepted.
+    Received,
+    /// The link was lost while it ran.
+    Detached,
+    /// It belongs to a proven link again.
+    Rebound,
+    /// The tool ended; its result waits.
+    Finished,
+    /// The result was sent to the relay.
+    Sent,
+    /// The relay confirmed the result.
+    Delivered,
+    /// It was stopped: by the caller, or because the grace ended.
+    Cancelled,
+}
+
+/// The last [`limits::TIMELINE_ENTRIES`] steps.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    next: u64,
+    entries: VecDeque<TimelineEntry>,
+}
+
+impl Timeline {
+    /// Adds a step; its number is given here. The oldest is forgotten when the ring is full.
+    pub fn push(&mut self, mut entry: TimelineEntry) -> TimelineEntry {
+        entry.seq = self.next;
+        self.next += 1;
+        if self.entries.len() == limits::TIMELINE_ENTRIES {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry.clone());
+        entry
+    }
+
+    /// Steps numbered `from` and later, oldest first.
+    pub fn since(&self, from: u64) -> Vec<TimelineEntry> {
+        self.entries.iter().filter(|e| e.seq >= from).cloned().collect()
+    }
+}
+
+/// One call, folded from its steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRow {
+    /// The call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// Where it stands.
+    pub state: CallState,
+    /// Time of its first step that is still known.
+    pub at: UnixMs,
+    /// From the first step to the last one of a call that ended, in milliseconds.
+    pub took_ms: Option<u64>,
+    /// The error's code, if it ended with one.
+    pub code: Option<Code>,
+    /// Who asked.
+    pub client: Option<Arc<str>>,
+    /// One line on what ran.
+    pub summary: Option<Arc<str>>,
+    /// The steps, oldest first, with their times.
+    pub steps: Vec<(Step, UnixMs)>,
+}
+
+/// Where a call stands, in the words of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// It runs.
+    Running,
+    /// It runs and its link is gone.
+    Detached,
+    /// It finished and the result waits for the relay.
+    Held,
+    /// The relay has the result.
+    Delivered,
+    /// It was stopped.
+    Cancelled,
+}
+
+/// Folds steps into calls, newest call first.
+pub fn call_rows(entries: &[TimelineEntry]) -> Vec<CallRow> {
+    let mut at: BTreeMap<&CallId, usize> = BTreeMap::new();
+    let mut rows: Vec<CallRow> = Vec::new();
+    for entry in entries {
+        let index = *at.entry(&entry.call).or_insert_with(|| {
+            rows.push(CallRow {
+                call: entry.call.clone(),
+                tool: entry.tool.clone(),
+                state: CallState::Running,
+                at: entry.at,
+                took_ms: None,
+                code: None,
+                client: None,
+                summary: None,
+                steps: Vec::new(),
+            });
+            rows.len() - 1
+        });
+        rows[index].take(entry);
+    }
+    rows.reverse();
+    rows
+}
+
+impl CallRow {
+    fn take(&mut self, entry: &TimelineEntry) {
+        self.steps.push((entry.step, entry.at));
+        self.client = self.client.take().or_else(|| entry.client.clone());
+        self.summary = self.summary.take().or_else(|| entry.summary.clone());
+        self.code = self.code.or(entry.code);
+        let ended = matches!(self.state, CallState::Held | CallState::Delivered | CallState::Cancelled);
+        self.state = match entry.step {
+            Step::Received | Step::Rebound if !ended => CallState::Running,
+            Step::Detached if !ended => CallState::Detached,
+            Step::Finished | Step::Sent if self.state != CallState::Delivered => CallState::Held,
+            Step::Delivered => CallState::Delivered,
+            Step::Cancelled => CallState::Cancelled,
+            _ => self.state,
+        };
+        if matches!(entry.step, Step::Finished | Step::Cancelled) {
+            self.took_ms = Some(entry.at.saturating_sub(self.at));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(call: &str, at: UnixMs, step: Step) -> TimelineEntry {
+        TimelineEntry {
+            seq: 0,
+            at,
+            call: CallId::parse(call).unwrap(),
+            tool: "run_process".into(),
+            step,
+            code: None,
+            client: None,
+            summary: None,
+        }
+    }
+
+    #[test]
+    fn the_ring_forgets_the_oldest_step_and_numbers_go_on() {
+        let mut timeline = Timeline::default();
+        for at in 0..=limits::TIMELINE_ENTRIES as u64 {
+            timeline.push(step("call_aaaaaaaa", at, Step::Received));
+        }
+        let all = timeline.since(0);
+        assert_eq!(all.len(), limits::TIMELINE_ENTRIES);
+        assert_eq!((all[0].seq, all[0].at), (1, 1));
+        assert_eq!(timeline.since(limits::TIMELINE_ENTRIES as u64).len(), 1);
+    }
+
+    #[test]
+    fn a_call_across_a_cut_is_one_row_with_all_its_steps() {
+        let entries = [
+            step("call_aaaaaaaa", 10, Step::Received),
+            step("call_bbbbbbbb", 11, Step::Received),
+            step("call_aaaaaaaa", 20, Step::Detached),
+            step("call_aaaaaaaa", 30, Step::Finished),
+            step("call_aaaaaaaa", 40, Step::Rebound),
+            step("call_aaaaaaaa", 41, Step::Sent),
+            step("call_aaaaaaaa", 42, Step::Delivered),
+        ];
+        let rows = call_rows(&entries);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].call.as_str(), "call_bbbbbbbb");
+        assert_eq!(rows[1].state, CallState::Delivered);
+        assert_eq!(rows[1].took_ms, Some(20));
+        assert_eq!(rows[1].steps.len(), 6);
+        assert_eq!(call_rows(&entries[..3])[1].state, CallState::Detached);
+        assert_eq!(call_rows(&entries[..5])[1].state, CallState::Held);
+    }
+}

@@ -1,0 +1,125 @@
+//! Warnings: stable codes that UI, scripts and notices match on.
+
+use serde::{Deserialize, Serialize};
+
+use super::UnixMs;
+
+/// One thing that is wrong now. It disappears when it is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What it is.
+    pub code: WarningCode,
+    /// Since when.
+    pub since: UnixMs,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence for people. Never holds a secret.
+    pub text: String,
+    /// What a person can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+}
+
+/// How bad a warning is; the order is that of the tray's icon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Works, but not as promised.
+    Warning,
+    /// Needs a person.
+    NeedsYou,
+}
+
+/// What a person can do about a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Try to connect now.
+    TryNow,
+    /// Enrol this device again.
+    Enroll,
+    /// Mend the configuration file.
+    EditConfig,
+    /// Restart Holdfast.
+    Restart,
+    /// Update Holdfast or the relay.
+    Update,
+    /// Look at the log.
+    ReadLog,
+}
+
+macro_rules! warnings {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $severity:ident, $action:expr;)+) => {
+        /// What is wrong. The texts are stable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum WarningCode { $($(#[$doc])* #[serde(rename = $text)] $name),+ }
+
+        impl WarningCode {
+            /// Every code.
+            pub const ALL: &'static [WarningCode] = &[$(WarningCode::$name),+];
+
+            /// The code as text.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(WarningCode::$name => $text),+ }
+            }
+
+            /// How bad it is.
+            pub const fn severity(self) -> Severity {
+                match self { $(WarningCode::$name => Severity::$severity),+ }
+            }
+
+            /// What a person can do about it.
+            pub const fn action(self) -> Option<Action> {
+                match self { $(WarningCode::$name => $action),+ }
+            }
+        }
+    };
+}
+
+warnings! {
+    /// The relay does not know this device's credential any more.
+    SignInNeeded = "sign_in_needed", NeedsYou, Some(Action::Enroll);
+    /// Relay and device share no link version.
+    Incompatible = "incompatible", NeedsYou, Some(Action::Update);
+    /// Another running instance uses this device's credential.
+    DeviceInUse = "device_in_use", NeedsYou, Some(Action::TryNow);
+    /// The relay has been away for longer than a blip.
+    RelayOutage = "relay_outage", Warning, Some(Action::TryNow);
+    /// The peer broke the protocol three times in ten minutes.
+    ProtocolErrors = "protocol_errors", Warning, Some(Action::ReadLog);
+    /// Calls ended without a known outcome.
+    CallsLost = "calls_lost", Warning, Some(Action::ReadLog);
+    /// The edited configuration is not valid; the running one was kept.
+    ConfigInvalid = "config_invalid", NeedsYou, Some(Action::EditConfig);
+    /// An edit of the configuration takes effect with the next start.
+    ConfigRestart = "config_restart", Info, Some(Action::Restart);
+    /// An edit of the configuration would loosen the policy; a reload never does that.
+    PolicyNotLoosened = "policy_not_loosened", Warning, Some(Action::Restart);
+    /// Secrets stand in a file, because no keyring could be used.
+    SecretsInFile = "secrets_in_file", Info, None;
+    /// The disk is nearly full.
+    DiskLow = "disk_low", Warning, None;
+    /// The embedded relay could not start or ended.
+    RelayFailed = "relay_failed", NeedsYou, Some(Action::ReadLog);
+}
+
+impl WarningCode {
+    /// A warning of this code with the severity and the action of the table.
+    pub fn warning(self, since: UnixMs, text: impl Into<String>) -> Warning {
+        Warning { code: self, since, severity: self.severity(), text: text.into(), action: self.action() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_reads_the_same_in_json_and_as_text() {
+        for code in WarningCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+    }
+}
