@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
+    ($(#[doc = $meaning:literal] $name:ident = $text:literal),+ $(,)?) => {
         /// A stable error code. The first group is the base wire's, the second is ours.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code { $($(#[$doc])* $name),+ }
+        pub enum Code { $(#[doc = $meaning] $name),+ }
 
         impl Code {
             /// Every code, in the order of this table.
@@ -16,6 +16,11 @@ macro_rules! codes {
             /// The code as clients see it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $text),+ }
+            }
+
+            /// What it says, in one sentence: the row of `docs/errors.md`.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Code::$name => $meaning),+ }
             }
 
             /// The code of a text; an unknown one becomes [`Code::ExecutionFailed`], as on the base wire.

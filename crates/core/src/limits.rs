@@ -7,6 +7,8 @@ use std::time::Duration;
 /// One row of the table, for the generated page.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
+    /// The part of the product it belongs to.
+    pub group: &'static str,
     /// The constant's name.
     pub name: &'static str,
     /// Its value, printed.
@@ -51,12 +53,18 @@ impl IntoValue for Duration {
 }
 
 macro_rules! limits {
-    ($($name:ident : $ty:ty = $value:expr, $unit:literal, $why:literal;)+) => {
-        $(#[doc = $why] #[doc = ""] #[doc = concat!("Unit: ", $unit, ".")] pub const $name: $ty = $value;)+
+    ($([$group:literal] $($name:ident : $ty:ty = $value:expr, $unit:literal, $why:literal;)+)+) => {
+        $($(#[doc = $why] #[doc = ""] #[doc = concat!("Unit: ", $unit, ".")] pub const $name: $ty = $value;)+)+
 
         /// The whole table, in the order of this file.
         pub fn all() -> Vec<Limit> {
-            vec![$(Limit { name: stringify!($name), value: IntoValue::into_value($name), unit: $unit, why: $why }),+]
+            vec![$($(Limit {
+                group: $group,
+                name: stringify!($name),
+                value: IntoValue::into_value($name),
+                unit: $unit,
+                why: $why,
+            },)+)+]
         }
     };
 }
@@ -71,7 +79,7 @@ const fn millis(ms: u64) -> Duration {
 }
 
 limits! {
-    // The wire
+    ["The wire"]
     FRAME_MAX: usize = 8 * MIB, "bytes", "One frame each way, as on the base wire; a longer one closes 1009.";
     CHUNK_FRAME_MAX: usize = 64 * KIB, "bytes", "One chunk frame of a big result, so that control frames get between them.";
     CHUNK_THRESHOLD: usize = 256 * KIB, "bytes", "Results above this are sent in chunks; without the feature it is the limit of a result.";
@@ -85,7 +93,7 @@ limits! {
     CALL_TIMEOUT_DEFAULT: Duration = secs(60), "time", "Budget of a tool without a timeout of its own.";
     CLOSE_REASON_MAX: usize = 123, "bytes", "Reason of a close frame (RFC 6455: 125 less the code).";
 
-    // Calls
+    ["Calls"]
     DEVICE_CALLS_MAX: usize = 64, "calls", "Calls the relay holds for one device, waiting ones included.";
     DAEMON_CALLS_MAX: usize = 64, "calls", "Calls a daemon runs at once (hello.max_calls).";
     CONTROL_RESERVE: usize = 4, "calls", "Places kept for control tools in both counts, so that a full machine can still be asked and stopped.";
@@ -95,7 +103,7 @@ limits! {
     SETTLEMENT: Duration = secs(5), "time", "The relay's deadline is the daemon's plus this, so that the daemon's word comes first.";
     REDISPATCH_MIN: Duration = secs(1), "time", "A call the instance never saw is sent again if at least this much of its budget is left.";
 
-    // The link
+    ["The link"]
     DIAL_TIMEOUT: Duration = secs(10), "time", "From dialling to an open WebSocket.";
     HANDSHAKE_TIMEOUT: Duration = secs(10), "time", "From an open socket to hello_ack; on the relay, to hello.";
     READINESS_TIMEOUT: Duration = secs(15), "time", "From hello_ack to ready_ack.";
@@ -135,7 +143,7 @@ limits! {
     STOP_ACK_WAIT: Duration = secs(3), "time", "How long Stop waits for acknowledgements after that.";
     RELAY_STOP_WAIT: Duration = secs(10), "time", "How long a stopping relay waits for calls.";
 
-    // The daemon's outbox
+    ["The daemon's outbox"]
     OUTBOX_MEMORY: usize = 16 * MIB, "bytes", "Results waiting in memory.";
     OUTBOX_SPILL_ABOVE: usize = 64 * KIB, "bytes", "A waiting result above this goes to disk.";
     OUTBOX_DISK: usize = 512 * MIB, "bytes", "Results waiting on disk; at least DAEMON_CALLS_MAX results of RESULT_MAX.";
@@ -143,7 +151,7 @@ limits! {
     RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
     SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon; far above what a relay can still name.";
 
-    // Status
+    ["Status"]
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
     OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
