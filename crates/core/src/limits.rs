@@ -151,6 +151,31 @@ limits! {
     RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
     SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon; far above what a relay can still name.";
 
+    ["MCP"]
+    MCP_BODY_MAX: usize = 8 * MIB, "bytes", "Body of one POST /mcp; the configuration may raise it to MCP_BODY_MAX_CONFIGURED.";
+    MCP_BODY_MAX_CONFIGURED: usize = 16 * MIB, "bytes", "Highest body limit a configuration may ask for.";
+    MCP_SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every MCP message but tools/call; rmcp would spend a second of CPU on a large one.";
+    ARGUMENTS_MAX: usize = FRAME_MAX - 64 * KIB, "bytes", "Arguments of one call: FRAME_MAX less an envelope; more is refused before dispatch.";
+    ARGUMENT_VALUES_MAX: usize = 100_000, "values", "JSON values in one call's arguments; more is refused before a tree of them is built.";
+    RPC_ID_MAX: usize = 256, "bytes", "A JSON-RPC id that is a text.";
+    IDEMPOTENCY_KEY_MAX: usize = 128, "characters", "holdfast/idempotency-key of a call.";
+    SESSIONS_PER_PRINCIPAL: usize = 64, "sessions", "MCP sessions of one account and client; the least recently used idle one makes room.";
+    SESSIONS_MAX: usize = 1024, "sessions", "MCP sessions in all; at least SESSIONS_PER_PRINCIPAL.";
+    SESSION_IDLE: Duration = secs(24 * 3600), "time", "A session without a request, a call in flight or an open stream for this long ends.";
+    SESSION_SWEEP: Duration = secs(10), "time", "How often idle sessions and old results are looked for; well under RESUME_KEPT.";
+    SESSION_CALLS_MAX: usize = 256, "calls", "Calls in flight in one session, whatever device holds them; at least DEVICE_CALLS_MAX.";
+    RESUME_KEPT: Duration = secs(60), "time", "How long a finished 2025-11-25 answer can be fetched again.";
+    RESUME_SESSION_BYTES: usize = 8 * MIB, "bytes", "Finished answers one session keeps; the newest is kept whatever its size.";
+    RESUME_TOTAL_BYTES: usize = 128 * MIB, "bytes", "Finished answers all sessions keep.";
+    RESUME_ANSWERS: usize = 4096, "answers", "Finished answers one session keeps, by count.";
+    STREAM_PROGRESS_MAX: usize = 256, "events", "Progress events a stream keeps for a reader that is away or stalled; the oldest go first.";
+    SSE_AFTER: Duration = secs(1), "time", "A 2026-07-28 call that takes longer is answered as an event stream, so that comments keep the connection alive.";
+    SSE_COMMENT: Duration = secs(15), "time", "An open event stream carries at least a comment this often.";
+    SSE_RETRY: Duration = secs(1), "time", "How soon a client should come back for a lost stream.";
+    STRUCTURED_TEXT_MAX: usize = 64 * KIB, "bytes", "A structured result above this is not repeated as text.";
+    BOOTSTRAP_TIMEOUT: Duration = secs(10), "time", "How long initialize waits for the device's own instructions.";
+    BOOTSTRAP_TEXT_MAX: usize = 3 * MIB, "bytes", "Instructions of the device that initialize passes on.";
+
     ["Status"]
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
@@ -175,5 +200,11 @@ mod tests {
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
+        assert!(MCP_BODY_MAX <= MCP_BODY_MAX_CONFIGURED && MCP_SMALL_BODY_MAX < MCP_BODY_MAX);
+        assert!(ARGUMENTS_MAX < FRAME_MAX);
+        assert!(SESSIONS_PER_PRINCIPAL <= SESSIONS_MAX && SESSION_CALLS_MAX >= DEVICE_CALLS_MAX);
+        assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);
+        assert!(RESUME_SESSION_BYTES >= RESULT_MAX && RESUME_SESSION_BYTES <= RESUME_TOTAL_BYTES);
+        assert!(SSE_AFTER < SSE_COMMENT);
     }
 }
