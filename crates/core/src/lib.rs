@@ -6,6 +6,7 @@
 
 pub mod code;
 pub mod command;
+pub mod daemon;
 pub mod id;
 pub mod limits;
 pub mod policy;
