@@ -12,4 +12,5 @@ pub mod limits;
 pub mod policy;
 pub mod status;
 pub mod time;
+pub mod tools;
 pub mod wire;

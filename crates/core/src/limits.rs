@@ -176,6 +176,45 @@ limits! {
     BOOTSTRAP_TIMEOUT: Duration = secs(10), "time", "How long initialize waits for the device's own instructions.";
     BOOTSTRAP_TEXT_MAX: usize = 3 * MIB, "bytes", "Instructions of the device that initialize passes on.";
 
+    ["Tools"]
+    EXEC_TIMEOUT_DEFAULT: Duration = secs(120), "time", "timeout_seconds of run_process and exec_command when absent.";
+    EXEC_TIMEOUT_MAX: Duration = secs(600), "time", "Largest timeout_seconds; with SETTLEMENT still below CALL_TIMEOUT_MAX.";
+    DRILL_WAIT_MAX: Duration = secs(60), "time", "Longest wait of the drill's own call.";
+    TREE_KILL_WAIT: Duration = secs(2), "time", "From SIGTERM to SIGKILL for a process group.";
+    OUTPUT_DRAIN_WAIT: Duration = millis(500), "time", "How long output is still read after the program itself ended; then what it left behind is killed.";
+    OUTPUT_KEPT: usize = 512 * KIB, "bytes", "Output of a one-shot program kept per stream, half head and half tail; both streams, escaped at worst, fit RESULT_MAX.";
+    ARGV_MAX: usize = 256, "items", "Items of an argument vector.";
+    ARGV_BYTES_MAX: usize = 64 * KIB, "bytes", "An argument vector in all.";
+    COMMAND_MAX: usize = 64 * KIB, "bytes", "A shell command line.";
+    PROC_SESSIONS_MAX: usize = 8, "sessions", "Process sessions at once.";
+    PROC_OUTPUT: usize = 1024 * KIB, "bytes", "Output kept per stream of a process session; the oldest goes first.";
+    PROC_IDLE: Duration = secs(30 * 60), "time", "A process session goes this long after its exit or its last read, whichever is later.";
+    PROC_READ_MAX: usize = 256 * KIB, "bytes", "One read_process, per stream.";
+    PROC_READ_DEFAULT: usize = 64 * KIB, "bytes", "One read_process when max_bytes is absent.";
+    PROC_WAIT_MAX: Duration = secs(30), "time", "Longest wait_ms; below CALL_TIMEOUT_DEFAULT.";
+    STDIN_WRITE_MAX: usize = 64 * KIB, "bytes", "One write_process.";
+    STDIN_WRITE_WAIT: Duration = secs(10), "time", "How long a write waits for a program that does not read.";
+    FILE_BYTES_MAX: usize = 5 * MIB, "bytes", "Largest file written or edited, image, patch, and text of one read or diff; as base64 it fits RESULT_MAX.";
+    FILE_BYTES_DEFAULT: usize = MIB, "bytes", "max_bytes of read_file, git_diff and git_show when absent.";
+    DIR_ENTRIES_MAX: usize = 5000, "entries", "Entries of one list_dir.";
+    LIST_FILES_MAX: usize = 10_000, "files", "Largest max_files of list_files.";
+    SEARCH_MATCHES_MAX: usize = 1000, "matches", "Largest max_matches of search_text.";
+    SEARCH_FILES_MAX: usize = 100_000, "files", "Largest max_files of search_text.";
+    SEARCH_QUERY_MAX: usize = 4 * KIB, "bytes", "A text to search for.";
+    SEARCH_LINE_MAX: usize = 500, "characters", "A matching line as shown.";
+    PATCH_FILES_MAX: usize = 256, "files", "Files changed by one patch.";
+    PATH_MAX: usize = 4 * KIB, "bytes", "A path in arguments.";
+    GIT_LOG_MAX: usize = 100, "commits", "Largest max_count of git_log.";
+    GIT_STATUS_MAX: usize = 5000, "entries", "Entries of one git_status.";
+    INSTRUCTION_FILE_MAX: usize = 64 * KIB, "bytes", "One instruction file (AGENTS.md and the like).";
+    INSTRUCTIONS_MAX: usize = 256 * KIB, "bytes", "All instruction files of one answer.";
+    SKILLS_MAX: usize = 500, "skills", "Largest max_skills.";
+    SUMMARY_MAX: usize = 120, "characters", "The one-line summary of a call in the call list.";
+    RESULT_PREVIEW: usize = 32 * KIB, "bytes", "Head and tail shown of a result that does not fit the link.";
+    RESULT_PAGE_MAX: usize = 256 * KIB, "bytes", "One read_result.";
+    RESULT_KEPT_FOR: Duration = secs(3600), "time", "How long a result that did not fit waits under its handle.";
+    RESULTS_DISK: usize = 512 * MIB, "bytes", "Waiting results in all; the oldest goes first.";
+
     ["Status"]
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
@@ -261,6 +300,11 @@ mod tests {
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
+        assert!(EXEC_TIMEOUT_MAX + SETTLEMENT <= CALL_TIMEOUT_MAX);
+        assert!(PROC_WAIT_MAX + SETTLEMENT <= CALL_TIMEOUT_DEFAULT);
+        assert!(2 * 6 * OUTPUT_KEPT < RESULT_MAX, "a control character takes six bytes in JSON");
+        assert!(FILE_BYTES_MAX / 3 * 4 < RESULT_MAX && FILE_BYTES_MAX < ARGUMENTS_MAX);
+        assert!(2 * PROC_READ_MAX * 6 < RESULT_MAX && RESULT_PAGE_MAX * 6 < RESULT_MAX);
         assert!(APPROVAL_TTL <= CONSENT_TTL, "a code must not outlive its request");
         assert!(REFRESH_GRACE < ACCESS_LIFE && ACCESS_LIFE < REFRESH_LIFE);
         assert!(GRANTS_PER_CLIENT <= GRANTS_PER_ACCOUNT);
