@@ -1,1 +1,6 @@
-//! What tests need and the product does not.
+//! What tests need and the product does not: a bad network, temporary homes, the real binary as a process, MCP clients of both
+//! eras, an OAuth browser, and scripted peers of the base wire.
+
+pub mod fault;
+pub mod home;
+pub mod process;
