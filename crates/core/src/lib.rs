@@ -11,6 +11,7 @@ pub mod id;
 pub mod limits;
 pub mod policy;
 pub mod status;
+pub mod switchboard;
 pub mod time;
 pub mod tools;
 pub mod wire;

@@ -143,6 +143,20 @@ limits! {
     STOP_ACK_WAIT: Duration = secs(3), "time", "How long Stop waits for acknowledgements after that.";
     RELAY_STOP_WAIT: Duration = secs(10), "time", "How long a stopping relay waits for calls.";
 
+    ["The switchboard"]
+    DEVICE_TOOLS_MAX: usize = 512, "tools", "Names of tools taken from one hello.";
+    DEVICE_ARGUMENTS_MAX: usize = 64 * MIB, "bytes", "Arguments of all calls held for one device; at least two frames of FRAME_MAX.";
+    CALL_WAITERS_MAX: usize = 16, "requests", "Requests that may wait for one call.";
+    CHUNK_TRANSFERS_MAX: usize = 4, "transfers", "Results one daemon may have in transfer as chunks at once; each at most FRAME_MAX.";
+    CHUNK_TRIES_MAX: u32 = 3, "tries", "Transfers of one result with a wrong digest before the call fails with integrity_error.";
+    ACK_DELAY: Duration = millis(50), "time", "Acknowledgements wait this long for a frame to travel with; far below RESEND_FIRST.";
+    IN_USE_REMEMBERED: usize = 8, "instances", "Instances remembered as refused with device_in_use.";
+    IDEMPOTENCY_KEYS_MAX: usize = 10_000, "records", "Idempotency records of one account.";
+    IDEMPOTENCY_KEPT: Duration = secs(24 * 3600), "time", "How long an idempotency record is kept after the call's end.";
+    KEPT_RESULT_MAX: usize = MIB, "bytes", "Result kept with an idempotency record.";
+    SOCKET_QUEUE_MAX: usize = 1024, "frames", "Frames queued for one socket; above it the socket is dead. Far above what DEVICE_CALLS_MAX calls can cause.";
+    CLOSE_WAIT: Duration = secs(2), "time", "How long a closed socket may take to write what is queued and read the peer's end.";
+
     ["The daemon's outbox"]
     OUTBOX_MEMORY: usize = 16 * MIB, "bytes", "Results waiting in memory.";
     OUTBOX_SPILL_ABOVE: usize = 64 * KIB, "bytes", "A waiting result above this goes to disk.";
@@ -221,8 +235,8 @@ limits! {
     OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
     ["The relay's HTTP"]
     HTTP_CONNECTIONS_MAX: usize = 24_576, "connections", "Open connections of one relay: 10 000 devices and their clients; above it the listener waits.";
-    HTTP_HEADER_TIMEOUT: Duration = secs(10), "time", "A request's head must be complete within this; ends slow-header attacks.";
-    HTTP_BODY_IDLE: Duration = secs(30), "time", "A request's body must be complete within this plus its size over TRANSFER_MIN_RATE.";
+    HTTP_HEADER_TIMEOUT: Duration = secs(60), "time", "A request's head must be complete within this, and an idle connection is kept this long.";
+    HTTP_BODY_IDLE: Duration = secs(30), "time", "A request's body that brings nothing for this long is given up.";
     HTTP_HEADERS_MAX: usize = 64, "headers", "Header lines of one request.";
     HTTP_HEAD_MAX: usize = 64 * KIB, "bytes", "Head of one HTTP/1 request, and the read buffer of a connection.";
     HTTP_STREAMS_MAX: u32 = 256, "streams", "Concurrent HTTP/2 streams of one connection.";
@@ -300,6 +314,8 @@ mod tests {
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
+        assert!(ACK_DELAY * 10 < RESEND_FIRST, "a delayed acknowledgement must not look like a lost one");
+        assert!(DEVICE_ARGUMENTS_MAX >= 2 * FRAME_MAX && SOCKET_QUEUE_MAX >= 8 * DEVICE_CALLS_MAX);
         assert!(EXEC_TIMEOUT_MAX + SETTLEMENT <= CALL_TIMEOUT_MAX);
         assert!(PROC_WAIT_MAX + SETTLEMENT <= CALL_TIMEOUT_DEFAULT);
         assert!(2 * 6 * OUTPUT_KEPT < RESULT_MAX, "a control character takes six bytes in JSON");

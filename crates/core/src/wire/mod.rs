@@ -68,6 +68,12 @@ pub mod close {
     pub const INVALID_UTF8: Close = (1007, "invalid UTF-8");
     /// Longer than [`crate::limits::FRAME_MAX`].
     pub const TOO_LARGE: Close = (1009, "message too large");
+    /// A `resume_report` that does not name exactly the ids of `resume_calls`.
+    pub const BAD_REPORT: Close = (1002, "invalid resume report");
+    /// A chunk out of order, or a whole that does not have its digest.
+    pub const BAD_CHUNK: Close = (1002, "invalid result chunk");
+    /// No common link version.
+    pub const INCOMPATIBLE: Close = (1002, "no common link version");
     /// The credential was revoked.
     pub const REVOKED: Close = (1008, "device_revoked");
 }
