@@ -168,7 +168,7 @@ limits! {
     ["MCP"]
     MCP_BODY_MAX: usize = 8 * MIB, "bytes", "Body of one POST /mcp; the configuration may raise it to MCP_BODY_MAX_CONFIGURED.";
     MCP_BODY_MAX_CONFIGURED: usize = 16 * MIB, "bytes", "Highest body limit a configuration may ask for.";
-    MCP_SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every MCP message but tools/call; rmcp would spend a second of CPU on a large one.";
+    MCP_SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every MCP message but tools/call; a typed parser would spend a second of CPU on a large one.";
     ARGUMENTS_MAX: usize = FRAME_MAX - 64 * KIB, "bytes", "Arguments of one call: FRAME_MAX less an envelope; more is refused before dispatch.";
     ARGUMENT_VALUES_MAX: usize = 100_000, "values", "JSON values in one call's arguments; more is refused before a tree of them is built.";
     RPC_ID_MAX: usize = 256, "bytes", "A JSON-RPC id that is a text.";

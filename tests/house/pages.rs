@@ -1,0 +1,93 @@
+//! The pages of `docs/` that are made from tables in `holdfast-core`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use holdfast_core::code::Code;
+use holdfast_core::limits::{self, Value};
+
+use crate::{read, root};
+
+/// Compares a page with what the tables say now; with `UPDATE=1` writes it.
+fn check(page: &str, want: &str) {
+    let path = root().join("docs").join(page);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, want).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    let have = if path.exists() { read(&path) } else { String::new() };
+    assert!(have == want, "docs/{page} is out of date: run `make limits`");
+}
+
+fn count(value: u64, unit: &str) -> String {
+    const KIB: u64 = 1024;
+    const MIB: u64 = KIB * KIB;
+    let bytes = unit.starts_with("bytes");
+    let rest = unit.strip_prefix("bytes").unwrap_or_default();
+    match value {
+        _ if bytes && value >= MIB && value.is_multiple_of(MIB) => format!("{} MiB{rest}", value / MIB),
+        _ if bytes && value >= KIB && value.is_multiple_of(KIB) => format!("{} KiB{rest}", grouped(value / KIB)),
+        _ => format!("{} {unit}", grouped(value)),
+    }
+}
+
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn time(value: Duration) -> String {
+    let ms = value.as_millis() as u64;
+    match ms {
+        0 => format!("{} µs", value.as_micros()),
+        _ if !ms.is_multiple_of(1000) => format!("{} ms", grouped(ms)),
+        _ => match ms / 1000 {
+            s if s >= 86_400 && s.is_multiple_of(86_400) => format!("{} d", s / 86_400),
+            s if s >= 3_600 && s.is_multiple_of(3_600) => format!("{} h", s / 3_600),
+            s if s >= 120 && s.is_multiple_of(60) => format!("{} min", s / 60),
+            s => format!("{s} s"),
+        },
+    }
+}
+
+#[test]
+fn the_page_of_limits_is_in_date() {
+    let mut page = String::from(
+        "# Limits\n\nEvery bound of Holdfast. Made by `make limits` from `crates/core/src/limits.rs`; change it there.\n",
+    );
+    let mut group = "";
+    for limit in limits::all() {
+        if limit.group != group {
+            group = limit.group;
+            let _ = write!(page, "\n## {group}\n\n| name | value | why |\n|---|---|---|\n");
+        }
+        let value = match limit.value {
+            Value::Count(n) => count(n, limit.unit),
+            Value::Time(t) => time(t),
+        };
+        let _ = writeln!(page, "| `{}` | {value} | {} |", limit.name, limit.why.replace('|', "\\|"));
+    }
+    check("limits.md", &page);
+}
+
+#[test]
+fn the_page_of_error_codes_is_in_date() {
+    let mut page = String::from(
+        "# Error codes\n\nWhat clients and user interfaces match on; messages are for people and may change. A failed tool is a result with \
+         `isError: true` and `structuredContent.error {code, message, retryable, details?}`. `retryable: true` means: nothing was done, send \
+         the same call again. Made by `make limits` from `crates/core/src/code.rs`; change it there.\n\n\
+         | code | meaning | to an older peer |\n|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let older = code.on_base_wire();
+        let older = if older == *code { String::new() } else { format!("`{}`", older.as_str()) };
+        let _ = writeln!(page, "| `{}` | {} | {older} |", code.as_str(), code.meaning().trim());
+    }
+    check("errors.md", &page);
+}
