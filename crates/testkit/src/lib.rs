@@ -1,6 +1,11 @@
 //! What tests need and the product does not: a bad network, temporary homes, the real binary as a process, MCP clients of both
 //! eras, an OAuth browser, and scripted peers of the base wire.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
+pub mod base;
 pub mod fault;
 pub mod home;
+pub mod mcp;
+pub mod oauth;
 pub mod process;

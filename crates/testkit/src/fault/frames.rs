@@ -53,7 +53,8 @@ impl Splitter {
                     }
                     Some(end) => {
                         let head = self.held.split_to(end).freeze();
-                        let upgrades = String::from_utf8_lossy(&head).to_ascii_lowercase().contains("upgrade: websocket");
+                        let upgrades =
+                            String::from_utf8_lossy(&head).to_ascii_lowercase().contains("upgrade: websocket");
                         self.state = if upgrades { State::Frames } else { State::Raw };
                         Some(Piece::Other(head))
                     }
