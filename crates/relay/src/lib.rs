@@ -1,1 +1,28 @@
 //! The relay: MCP clients on one side, daemons on the other.
+//!
+//! [`start`] opens the store, binds the listeners and returns a [`RelayHandle`]. The desktop embeds it on 127.0.0.1;
+//! `holdfast relay` runs it on a server.
+
+mod admin;
+mod auth;
+mod clock;
+pub mod devices;
+mod enroll;
+mod http;
+pub mod mcp;
+mod oauth;
+pub mod people;
+mod principal;
+mod relay;
+mod secret;
+mod state;
+pub mod store;
+
+pub use admin::Admin;
+pub use auth::{Auth, DeviceAuthFailure, DeviceIdentity};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use http::error::ApiError;
+pub use http::{RequestId, Source};
+pub use principal::{AuthFailure, GrantId, Principal, ResourcePath, Scopes};
+pub use relay::{Exposure, Identity, RelayHandle, RelayOptions, StartError, start};
+pub use state::{AppState, Site};

@@ -1,0 +1,38 @@
+//! The HTTP surface: one router, one guard in front of it, and the listeners below it.
+
+pub(crate) mod api;
+pub mod error;
+mod guard;
+pub(crate) mod json;
+pub(crate) mod listen;
+pub(crate) mod metrics;
+mod site;
+pub(crate) mod source;
+pub(crate) mod tls;
+
+pub use guard::RequestId;
+pub use source::Source;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::http::error::ApiError;
+use crate::state::AppState;
+
+/// Everything this relay answers.
+pub(crate) fn app(state: &Arc<AppState>) -> Router {
+    Router::new()
+        .route("/", get(site::root))
+        .route("/healthz", get(site::healthz))
+        .route("/metrics", get(metrics::metrics))
+        .merge(crate::oauth::router())
+        .merge(api::router())
+        .merge(crate::enroll::router())
+        .with_state(state.clone())
+        .merge(crate::devices::router(state.devices.clone()))
+        .merge(crate::mcp::router(state.clone()))
+        .fallback(async || ApiError::not_found())
+        .layer(axum::middleware::from_fn_with_state(state.clone(), guard::guard))
+}

@@ -1,0 +1,264 @@
+//! Starting and stopping a relay.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::limits;
+use holdfast_core::wire::{BASE_SERVER, BASE_VERSION};
+use ipnet::IpNet;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::admin::Admin;
+use crate::auth::Auth;
+use crate::clock::{Clock, SystemClock};
+use crate::devices::Devices;
+use crate::http::listen::{Server, bind};
+use crate::http::tls::{Certificates, TlsError};
+use crate::state::{AppState, Site};
+use crate::store::{Store, StoreError};
+
+/// How the relay is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exposure {
+    /// Plain HTTP; only on a loopback address.
+    Loopback,
+    /// TLS with these PEM files.
+    Tls {
+        /// Certificate chain.
+        cert: PathBuf,
+        /// Private key.
+        key: PathBuf,
+    },
+    /// Plain HTTP from these proxies, which do TLS and whose `X-Forwarded-For` is believed.
+    BehindProxy(Vec<IpNet>),
+}
+
+impl Exposure {
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self, Exposure::Tls { .. })
+    }
+}
+
+/// What the relay presents itself as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Identity {
+    /// Holdfast and its version.
+    #[default]
+    Holdfast,
+    /// `machine-bridge-mcp` 1.2.10, for base daemons that demand it.
+    MachineBridge,
+}
+
+impl Identity {
+    /// Server name and version.
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Identity::Holdfast => ("holdfast", env!("CARGO_PKG_VERSION")),
+            Identity::MachineBridge => (BASE_SERVER, BASE_VERSION),
+        }
+    }
+}
+
+/// Everything a relay is started with.
+#[derive(Debug, Clone)]
+pub struct RelayOptions {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Origin under which clients reach it; a path is not allowed.
+    pub public_url: Option<Url>,
+    /// How it is reached.
+    pub exposure: Exposure,
+    /// Folder of the store. The caller holds its lock.
+    pub data_dir: PathBuf,
+    /// What it presents itself as.
+    pub identity: Identity,
+    /// Origins of browser pages that may call it, besides its own.
+    pub allowed_origins: Vec<String>,
+    /// Largest body of `POST /mcp`, in bytes.
+    pub body_max: usize,
+    /// How long a request's head may take.
+    pub header_timeout: Duration,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl RelayOptions {
+    /// A relay on 127.0.0.1 with defaults; port 0 takes a free one.
+    pub fn loopback(port: u16, data_dir: impl Into<PathBuf>) -> RelayOptions {
+        RelayOptions {
+            listen: SocketAddr::from(([127, 0, 0, 1], port)),
+            public_url: None,
+            exposure: Exposure::Loopback,
+            data_dir: data_dir.into(),
+            identity: Identity::Holdfast,
+            allowed_origins: Vec::new(),
+            body_max: limits::MCP_BODY_MAX,
+            header_timeout: limits::HTTP_HEADER_TIMEOUT,
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+
+    fn check(&self) -> Result<(), StartError> {
+        let local = self.listen.ip().is_loopback();
+        if self.exposure == Exposure::Loopback && !local {
+            return Err(StartError::NeedsTls(self.listen));
+        }
+        match &self.public_url {
+            None if self.listen.ip().is_unspecified() => return Err(StartError::NeedsPublicUrl),
+            Some(url) => {
+                let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+                let plain = url.username().is_empty() && url.password().is_none();
+                if !matches!(url.scheme(), "http" | "https") || url.host().is_none() || !bare || !plain {
+                    return Err(StartError::BadPublicUrl);
+                }
+            }
+            None => {}
+        }
+        if self.body_max > limits::MCP_BODY_MAX_CONFIGURED {
+            return Err(StartError::BodyLimit);
+        }
+        Ok(())
+    }
+}
+
+/// Why a relay did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Secrets would travel in the clear.
+    #[error("{0} is not a loopback address: give --tls-cert and --tls-key, or --behind-proxy")]
+    NeedsTls(SocketAddr),
+    /// Listening on every address says nothing about the name clients use.
+    #[error("listening on every address needs --public-url")]
+    NeedsPublicUrl,
+    /// Not an origin.
+    #[error("the public URL must be http(s)://host[:port], without path or credentials")]
+    BadPublicUrl,
+    /// Above the highest.
+    #[error("the body limit is at most 16 MiB")]
+    BodyLimit,
+    /// The address is taken or not ours.
+    #[error("cannot listen on {addr}: {error}")]
+    Bind {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// The store did not open.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The certificate is unusable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A running relay. Dropping it stops at once; [`RelayHandle::shutdown`] lets calls finish.
+#[derive(Debug)]
+pub struct RelayHandle {
+    /// The bound address.
+    pub addr: SocketAddr,
+    /// Administration.
+    pub admin: Admin,
+    state: Arc<AppState>,
+    stop: CancellationToken,
+    abort: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl RelayHandle {
+    /// What the handlers share; for the engines that embed the relay.
+    pub fn state(&self) -> &Arc<AppState> {
+        &self.state
+    }
+
+    /// The URL of the MCP endpoint.
+    pub fn mcp_url(&self) -> String {
+        self.state.site.mcp_url()
+    }
+
+    /// Stops: new requests are refused, devices are told, answers under way get [`limits::RELAY_STOP_WAIT`], then the store closes.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        let wait = async {
+            self.state.devices.shutdown().await;
+            self.tasks.close();
+            self.tasks.wait().await;
+        };
+        // What is not done by then is cut off below.
+        drop(tokio::time::timeout(limits::RELAY_STOP_WAIT, wait).await);
+        self.abort.cancel();
+        let store = self.state.store.clone();
+        drop(tokio::task::spawn_blocking(move || store.close()).await);
+    }
+}
+
+impl Drop for RelayHandle {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.abort.cancel();
+    }
+}
+
+/// Starts a relay.
+pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
+    options.check()?;
+    let bound = bind(options.listen).await.map_err(|error| StartError::Bind { addr: options.listen, error })?;
+    let addr = match bound.first() {
+        Some(first) => first.local_addr().map_err(|error| StartError::Bind { addr: options.listen, error })?,
+        None => options.listen,
+    };
+    let site = Site::new(&options, addr);
+    let blocking = {
+        let (options, site) = (options.clone(), site.clone());
+        tokio::task::spawn_blocking(move || open(&options, &site)).await
+    };
+    let (store, auth, tls) = blocking.map_err(|_| StoreError::Closed)??;
+    let state = Arc::new(AppState {
+        devices: Devices::new(&store, &options),
+        store,
+        auth,
+        clock: options.clock.clone(),
+        site,
+        identity: options.identity,
+        body_max: options.body_max,
+        people: Default::default(),
+        oauth: Default::default(),
+        enrolment: Default::default(),
+        counters: Default::default(),
+    });
+    let (stop, abort, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+    let server = Server {
+        app: crate::http::app(&state),
+        tls: tls.clone(),
+        header_timeout: options.header_timeout,
+        connections: Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS_MAX)),
+        stop: stop.clone(),
+        abort: abort.clone(),
+        tasks: tasks.clone(),
+    };
+    for listener in bound {
+        tasks.spawn(server.clone().accept(listener));
+    }
+    if let Some(certificates) = tls {
+        tasks.spawn(certificates.watch(stop.clone()));
+    }
+    let admin = Admin { state: state.clone() };
+    Ok(RelayHandle { addr, admin, state, stop, abort, tasks })
+}
+
+type Opened = (Store, Auth, Option<Arc<Certificates>>);
+
+fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
+    let tls = match &options.exposure {
+        Exposure::Tls { cert, key } => Some(Arc::new(Certificates::load(cert, key)?)),
+        _ => None,
+    };
+    let store = Store::open(&options.data_dir)?;
+    let auth = Auth::load(&store, &options.clock, site)?;
+    Ok((store, auth, tls))
+}

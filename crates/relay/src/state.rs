@@ -1,0 +1,131 @@
+//! What every request handler reaches.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use url::Url;
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::devices::Devices;
+use crate::principal::ResourcePath;
+use crate::relay::{Exposure, Identity, RelayOptions};
+use crate::store::Store;
+
+/// Everything the handlers share.
+#[derive(Debug)]
+pub struct AppState {
+    /// Durable facts.
+    pub store: Store,
+    /// Bearer tokens and device credentials, in memory.
+    pub auth: Auth,
+    /// The connected and remembered devices.
+    pub devices: Arc<Devices>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where this relay is to be found.
+    pub site: Site,
+    /// What it presents itself as.
+    pub identity: Identity,
+    /// Largest request body, in bytes.
+    pub body_max: usize,
+    pub(crate) people: crate::people::People,
+    pub(crate) oauth: crate::oauth::OAuth,
+    pub(crate) enrolment: crate::enroll::Enrolment,
+    pub(crate) counters: crate::http::metrics::Counters,
+}
+
+/// The origins under which this relay answers.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// What it names itself by. The first is the one to use where no request tells; the others are aliases of a loopback relay.
+    origins: Vec<String>,
+    /// Hosts it answers to besides: loopback names, which no foreign page can take over.
+    loopback: Vec<String>,
+    allowed_origins: Vec<String>,
+    proxies: Option<Vec<IpNet>>,
+}
+
+impl Site {
+    /// The public URL's origin if there is one; else the bound address, which on loopback also goes by 127.0.0.1,
+    /// localhost and [::1] on its port.
+    pub(crate) fn new(options: &RelayOptions, addr: SocketAddr) -> Site {
+        let scheme = if options.exposure.is_tls() { "https" } else { "http" };
+        let origin = |host: &str| match Url::parse(&format!("{scheme}://{host}:{}", addr.port())) {
+            Ok(url) => url.origin().ascii_serialization(),
+            Err(_) => String::new(),
+        };
+        let mut loopback = vec![origin("127.0.0.1"), origin("localhost"), origin("[::1]")];
+        if addr.is_ipv6() {
+            loopback.swap(0, 2);
+        }
+        let origins = match &options.public_url {
+            Some(url) => vec![url.origin().ascii_serialization()],
+            None if addr.ip().is_loopback() => std::mem::take(&mut loopback),
+            None => vec![origin(&SocketAddr::new(addr.ip(), 0).to_string().trim_end_matches(":0"))],
+        };
+        let proxies = match &options.exposure {
+            Exposure::BehindProxy(proxies) => Some(proxies.clone()),
+            _ => None,
+        };
+        Site { origins, loopback, allowed_origins: options.allowed_origins.clone(), proxies }
+    }
+
+    /// Whether a request with this Host is meant for us.
+    pub(crate) fn knows_host(&self, host: &str) -> bool {
+        self.origins.iter().chain(&self.loopback).any(|origin| is_host_of(host, origin))
+    }
+
+    /// The origin to name ourselves by in the answer to a request with this Host.
+    pub fn origin_for(&self, host: &str) -> &str {
+        self.origins.iter().find(|origin| is_host_of(host, origin)).map_or_else(|| self.origin(), String::as_str)
+    }
+
+    /// Whether a browser page of this origin may talk to us: our own pages, and those the configuration names.
+    pub fn allows_origin(&self, origin: &str) -> bool {
+        self.is_own_origin(origin) || self.allowed_origins.iter().any(|allowed| allowed == origin)
+    }
+
+    /// Whether this is one of our own origins.
+    pub fn is_own_origin(&self, origin: &str) -> bool {
+        self.origins.iter().chain(&self.loopback).any(|own| own == origin)
+    }
+
+    /// The origin we name ourselves by where no request tells one; no slash at its end.
+    pub fn origin(&self) -> &str {
+        self.origins.first().map_or("", String::as_str)
+    }
+
+    /// The URL of the MCP endpoint.
+    pub fn mcp_url(&self) -> String {
+        format!("{}/mcp", self.origin())
+    }
+
+    /// Whether clients reach us by TLS; decides the cookie's `Secure`.
+    pub fn is_https(&self) -> bool {
+        self.origin().starts_with("https:")
+    }
+
+    /// Reads an OAuth `resource`: one of the origins we name ourselves by with an MCP path, nothing else.
+    pub fn resource(&self, text: &str) -> Option<ResourcePath> {
+        let url = Url::parse(text).ok()?;
+        let plain = url.query().is_none() && url.fragment().is_none();
+        let bare = url.username().is_empty() && url.password().is_none();
+        let own = self.origins.iter().any(|own| *own == url.origin().ascii_serialization());
+        if plain && bare && own { ResourcePath::parse(url.path()) } else { None }
+    }
+
+    /// The proxies whose word on the source is believed; `None` when not behind one.
+    pub(crate) fn proxies(&self) -> Option<&[IpNet]> {
+        self.proxies.as_deref()
+    }
+}
+
+/// Whether a Host header names this origin; the scheme's own port may be left out or written.
+fn is_host_of(host: &str, origin: &str) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else { return false };
+    let own_port = if scheme == "https" { ":443" } else { ":80" };
+    let bare = host.strip_suffix(own_port).unwrap_or(host);
+    authority.eq_ignore_ascii_case(host) || authority.eq_ignore_ascii_case(bare)
+}

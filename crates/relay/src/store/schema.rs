@@ -1,0 +1,102 @@
+//! The schema, as the steps that lead to it. Steps are only ever appended: a released one never changes.
+
+use rusqlite_migration::{M, Migrations};
+
+/// People, devices, clients and what they were granted.
+const PEOPLE: &str = "
+CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    password TEXT,
+    version INTEGER NOT NULL DEFAULT 1,
+    active INTEGER NOT NULL DEFAULT 1,
+    default_device TEXT,
+    created INTEGER NOT NULL
+) STRICT;
+CREATE TABLE devices (
+    id TEXT PRIMARY KEY,
+    account TEXT NOT NULL REFERENCES accounts ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    token BLOB NOT NULL UNIQUE,
+    created INTEGER NOT NULL,
+    revoked INTEGER
+) STRICT;
+CREATE INDEX devices_of_account ON devices (account);
+CREATE TABLE enrolments (
+    code BLOB PRIMARY KEY,
+    account TEXT NOT NULL REFERENCES accounts ON DELETE CASCADE,
+    expires INTEGER NOT NULL,
+    enrolment BLOB,
+    device TEXT,
+    sealed BLOB
+) STRICT;
+CREATE TABLE clients (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    redirect_uris TEXT NOT NULL,
+    refreshes INTEGER NOT NULL,
+    source BLOB NOT NULL,
+    created INTEGER NOT NULL,
+    last_used INTEGER
+) STRICT;
+CREATE TABLE grants (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    account TEXT NOT NULL REFERENCES accounts ON DELETE CASCADE,
+    device TEXT NOT NULL REFERENCES devices ON DELETE CASCADE,
+    client TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT,
+    scopes TEXT NOT NULL,
+    audience TEXT,
+    created INTEGER NOT NULL
+) STRICT;
+CREATE INDEX grants_of_account ON grants (account, client);
+CREATE TABLE pairs (
+    grant_id TEXT NOT NULL REFERENCES grants ON DELETE CASCADE,
+    generation INTEGER NOT NULL,
+    access BLOB UNIQUE,
+    access_expires INTEGER NOT NULL,
+    refresh BLOB UNIQUE,
+    refresh_expires INTEGER,
+    first_used INTEGER,
+    successor BLOB,
+    PRIMARY KEY (grant_id, generation)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What the relay remembers of a device's link: its last catalogue, and the calls made with an idempotency key.
+const LINK: &str = "
+CREATE TABLE catalogues (
+    device TEXT PRIMARY KEY,
+    body TEXT NOT NULL,
+    seen INTEGER NOT NULL
+) STRICT;
+CREATE TABLE keyed_calls (
+    device TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    key TEXT NOT NULL,
+    account TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    call TEXT NOT NULL,
+    instance TEXT,
+    budget_ms INTEGER NOT NULL,
+    control INTEGER NOT NULL,
+    opened INTEGER NOT NULL,
+    hold_until INTEGER,
+    ended INTEGER,
+    result TEXT,
+    error TEXT,
+    PRIMARY KEY (device, principal, tool, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX keyed_calls_of_account ON keyed_calls (account);
+CREATE INDEX keyed_calls_ended ON keyed_calls (ended);
+";
+
+/// Every step, oldest first. `PRAGMA user_version` counts those already taken.
+pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK)];
+
+/// The steps as one set.
+pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
