@@ -155,6 +155,8 @@ limits! {
     IDEMPOTENCY_KEPT: Duration = secs(24 * 3600), "time", "How long an idempotency record is kept after the call's end.";
     KEPT_RESULT_MAX: usize = MIB, "bytes", "Result kept with an idempotency record.";
     SOCKET_QUEUE_MAX: usize = 1024, "frames", "Frames queued for one socket; above it the socket is dead. Far above what DEVICE_CALLS_MAX calls can cause.";
+    ROOM_TURN_MAX: Duration = secs(4), "time", "The relay's timer of a device never sleeps longer; below AWAKE_STEP_MAX.";
+    STALL_NOTICED: Duration = secs(1), "time", "A timer this late means that the relay itself did not run; it then waits as long before it judges silence.";
     CLOSE_WAIT: Duration = secs(2), "time", "How long a closed socket may take to write what is queued and read the peer's end.";
 
     ["The daemon's outbox"]
@@ -314,6 +316,7 @@ mod tests {
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
+        assert!(ROOM_TURN_MAX < AWAKE_STEP_MAX, "a turn must not be taken for a freeze");
         assert!(ACK_DELAY * 10 < RESEND_FIRST, "a delayed acknowledgement must not look like a lost one");
         assert!(DEVICE_ARGUMENTS_MAX >= 2 * FRAME_MAX && SOCKET_QUEUE_MAX >= 8 * DEVICE_CALLS_MAX);
         assert!(EXEC_TIMEOUT_MAX + SETTLEMENT <= CALL_TIMEOUT_MAX);
