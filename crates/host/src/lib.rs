@@ -1,1 +1,8 @@
 //! The shells of the engines: sockets, files, processes, clocks.
+
+pub mod config;
+pub mod exec;
+pub mod files;
+pub mod link;
+pub mod lock;
+pub mod paths;
