@@ -9,3 +9,4 @@ pub mod home;
 pub mod mcp;
 pub mod oauth;
 pub mod process;
+pub mod stand;

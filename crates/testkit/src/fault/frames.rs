@@ -7,8 +7,15 @@ use bytes::{Bytes, BytesMut};
 pub enum Piece {
     /// Bytes that are no data frame: HTTP, a control frame, a fragment.
     Other(Bytes),
-    /// One whole text or binary frame, and the `type` of its JSON.
-    Data(Bytes, Option<String>),
+    /// One whole text or binary frame.
+    Data {
+        /// The frame as it came.
+        frame: Bytes,
+        /// Its payload, unmasked.
+        payload: Vec<u8>,
+        /// The `type` of its JSON.
+        kind: Option<String>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +98,7 @@ impl Splitter {
             payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         }
         let kind = kind_of(&payload);
-        Some(Piece::Data(frame, kind))
+        Some(Piece::Data { frame, payload, kind })
     }
 }
 

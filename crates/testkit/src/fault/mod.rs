@@ -8,7 +8,7 @@ mod pump;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -117,9 +117,16 @@ enum Direction {
 struct Control {
     faults: watch::Sender<Faults>,
     seen: watch::Sender<Seen>,
+    captured: Mutex<BTreeMap<String, String>>,
 }
 
 impl Control {
+    fn capture(&self, kind: &str, payload: Vec<u8>) {
+        if let Ok(text) = String::from_utf8(payload) {
+            self.captured.lock().expect("no panic while held").insert(kind.to_owned(), text);
+        }
+    }
+
     fn flow(&self, direction: Direction) -> Flow {
         let faults = self.faults.borrow();
         match direction {
@@ -172,7 +179,11 @@ impl FaultProxy {
     pub async fn start(target: SocketAddr) -> std::io::Result<FaultProxy> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let control = Arc::new(Control { faults: watch::Sender::default(), seen: watch::Sender::default() });
+        let control = Arc::new(Control {
+            faults: watch::Sender::default(),
+            seen: watch::Sender::default(),
+            captured: Mutex::default(),
+        });
         let accepting = tokio::spawn(accept(listener, target, control.clone()));
         Ok(FaultProxy { address, control, accepting })
     }
@@ -225,6 +236,15 @@ impl FaultProxy {
     /// What was seen so far.
     pub fn seen(&self) -> Seen {
         self.control.seen.borrow().clone()
+    }
+
+    /// The last frame of this `type` that went through, in either direction.
+    ///
+    /// # Panics
+    /// If there was none.
+    pub fn captured(&self, kind: &str) -> String {
+        let captured = self.control.captured.lock().expect("no panic while held");
+        captured.get(kind).cloned().unwrap_or_else(|| panic!("no {kind} went through"))
     }
 
     /// Waits until `reached` holds of what was seen.

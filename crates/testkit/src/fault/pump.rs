@@ -42,7 +42,7 @@ pub async fn pump(
         while let Some(piece) = splitter.next_piece() {
             let (bytes, kind) = match piece {
                 Piece::Other(bytes) => (bytes, None),
-                Piece::Data(bytes, kind) => {
+                Piece::Data { frame, payload, kind } => {
                     frames_here += 1;
                     let mut frames_in_all = 0;
                     control.count(direction, |seen| {
@@ -53,7 +53,10 @@ pub async fn pump(
                         control.count(direction, |seen| seen.swallowed += 1);
                         continue;
                     }
-                    (bytes, kind)
+                    if let Some(kind) = &kind {
+                        control.capture(kind, payload);
+                    }
+                    (frame, kind)
                 }
             };
             write(number, direction, &bytes, &mut written, &mut to, control).await?;

@@ -128,6 +128,8 @@ async fn frames_are_counted_by_type_and_swallowed_as_told() {
     let seen = proxy.until("the second call", |seen| seen.down.of("tool_call") == 1).await;
     assert_eq!((seen.up.frames, seen.up.swallowed, seen.up.of("tool_call"), seen.up.of("heartbeat")), (3, 1, 1, 1));
 
+    assert_eq!(proxy.captured("tool_call"), r#"{"id":1,"type":"tool_call"}"#);
+
     proxy.set(|faults| faults.up.swallow = Swallow::Nth(5));
     say(&mut stream, &beat).await.expect("the fourth passes");
     stream.write_all(&beat).await.expect("the fifth does not");
@@ -151,7 +153,8 @@ async fn a_masked_frame_in_pieces_and_a_ping_pass_whole() {
         assert_eq!(splitter.next_piece(), None);
     }
     splitter.push(&masked[masked.len() - 1..]);
-    assert_eq!(splitter.next_piece(), Some(frames::Piece::Data(masked.into(), Some("pong".into()))));
+    let pong = frames::Piece::Data { frame: masked.into(), payload: text.to_vec(), kind: Some("pong".into()) };
+    assert_eq!(splitter.next_piece(), Some(pong));
     splitter.push(&[0x89, 0]);
     assert_eq!(splitter.next_piece(), Some(frames::Piece::Other(vec![0x89, 0].into())));
 }
