@@ -139,6 +139,12 @@ impl Stand {
         self.device = serve(&self.home, &self.proxy.http()).await;
     }
 
+    /// The same after a while.
+    pub async fn restart_device_after(&mut self, wait: Duration) {
+        tokio::time::sleep(wait).await;
+        self.restart_device().await;
+    }
+
     /// Waits until the link was proven `times` times in all.
     pub async fn ready(&self, times: u64) {
         let what = format!("ready_ack number {times}");
