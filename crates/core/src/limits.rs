@@ -101,12 +101,15 @@ limits! {
     BASE_CONTROL_RESERVE: usize = 2, "calls", "Places kept for control tools towards a base daemon.";
     QUEUE_WAIT: Duration = secs(15), "time", "How long a new call waits for a ready device or a free place.";
     SETTLEMENT: Duration = secs(5), "time", "The relay's deadline is the daemon's plus this, so that the daemon's word comes first.";
+    KILL_SETTLE: Duration = secs(4), "time", "How long the executor may take to end a stopped call; less than SETTLEMENT, more than the 2 s between TERM and KILL.";
     REDISPATCH_MIN: Duration = secs(1), "time", "A call the instance never saw is sent again if at least this much of its budget is left.";
 
     ["The link"]
     DIAL_TIMEOUT: Duration = secs(10), "time", "From dialling to an open WebSocket.";
+    DIALS_IN_FLIGHT: usize = 2, "attempts", "Attempts at once while something waits: a patient one and a fresh one.";
     HANDSHAKE_TIMEOUT: Duration = secs(10), "time", "From an open socket to hello_ack; on the relay, to hello.";
     READINESS_TIMEOUT: Duration = secs(15), "time", "From hello_ack to ready_ack.";
+    CHECK_TIMEOUT: Duration = secs(1), "time", "After a network change a link must show life within this, or a new connection is made beside it.";
     REPORT_TIMEOUT: Duration = secs(3), "time", "From resume_calls to resume_report; dispatch pauses meanwhile.";
     HEARTBEAT: Duration = secs(5), "time", "Each side writes at least one frame this often (feature live).";
     SILENCE_DEAD: Duration = secs(10), "time", "No received byte for this long is a dead link (feature live); at least twice HEARTBEAT.";
@@ -157,11 +160,13 @@ limits! {
     SOCKET_QUEUE_MAX: usize = 1024, "frames", "Frames queued for one socket; above it the socket is dead. Far above what DEVICE_CALLS_MAX calls can cause.";
     ROOM_TURN_MAX: Duration = secs(4), "time", "The relay's timer of a device never sleeps longer; below AWAKE_STEP_MAX.";
     STALL_NOTICED: Duration = secs(1), "time", "A timer this late means that the relay itself did not run; it then waits as long before it judges silence.";
+    SOCKET_BUFFER: usize = 8 * KIB, "bytes", "Read buffer and flush threshold of one device socket; an idle device must fit 24 KiB in all.";
     CLOSE_WAIT: Duration = secs(2), "time", "How long a closed socket may take to write what is queued and read the peer's end.";
 
     ["The daemon's outbox"]
     OUTBOX_MEMORY: usize = 16 * MIB, "bytes", "Results waiting in memory.";
     OUTBOX_SPILL_ABOVE: usize = 64 * KIB, "bytes", "A waiting result above this goes to disk.";
+    CHUNK_PIECE: usize = 45 * KIB, "bytes", "Bytes of a result in one chunk frame: base64 makes 60 KiB of it, the rest is envelope.";
     OUTBOX_DISK: usize = 512 * MIB, "bytes", "Results waiting on disk; at least DAEMON_CALLS_MAX results of RESULT_MAX.";
     RESEND_FIRST: Duration = secs(10), "time", "An unacknowledged result is sent again after this; doubles.";
     RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
@@ -183,7 +188,6 @@ limits! {
     RESUME_KEPT: Duration = secs(60), "time", "How long a finished 2025-11-25 answer can be fetched again.";
     RESUME_SESSION_BYTES: usize = 8 * MIB, "bytes", "Finished answers one session keeps; the newest is kept whatever its size.";
     RESUME_TOTAL_BYTES: usize = 128 * MIB, "bytes", "Finished answers all sessions keep.";
-    RESUME_ANSWERS: usize = 4096, "answers", "Finished answers one session keeps, by count.";
     STREAM_PROGRESS_MAX: usize = 256, "events", "Progress events a stream keeps for a reader that is away or stalled; the oldest go first.";
     SSE_AFTER: Duration = secs(1), "time", "A 2026-07-28 call that takes longer is answered as an event stream, so that comments keep the connection alive.";
     SSE_COMMENT: Duration = secs(15), "time", "An open event stream carries at least a comment this often.";
@@ -231,8 +235,29 @@ limits! {
     RESULT_KEPT_FOR: Duration = secs(3600), "time", "How long a result that did not fit waits under its handle.";
     RESULTS_DISK: usize = 512 * MIB, "bytes", "Waiting results in all; the oldest goes first.";
 
+    ["Configuration and this process"]
+    CONFIG_FILE_MAX: usize = 256 * KIB, "bytes", "Largest config.toml that is read.";
+    CONFIG_POLL: Duration = secs(2), "time", "How often the configuration is looked at when no event came.";
+    CONFIG_SETTLE: Duration = millis(100), "time", "From the first sign of an edit to reading it, because editors write in steps.";
+    LOG_FILE_MAX: usize = 8 * MIB, "bytes", "A log file above this is rolled.";
+    LOG_FILES: usize = 5, "files", "Log files kept, the current one included.";
+    LOG_QUEUE: usize = 8192, "lines", "Log lines waiting for the disk; more are dropped and counted.";
+    LOG_TAIL_MAX: usize = 10_000, "lines", "Log lines in one answer.";
+    SECRETS_FILE_MAX: usize = 64 * KIB, "bytes", "The file that holds this machine's credentials when no keyring does.";
+    KEYRING_WAIT: Duration = secs(3), "time", "A keyring that has not answered by then is not used; it may be asking a dialog that nobody sees.";
+    API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
+    API_REQUESTS: usize = 32, "requests", "Requests the loopback API serves at once, streams included.";
+    LOCK_WAIT: Duration = secs(2), "time", "How long a start waits for the data folder, because a command may hold it for a moment.";
+    HOLDER_WAIT: Duration = secs(5), "time", "How long a command waits for a starting holder to name its API.";
+    READY_WAIT: Duration = secs(10), "time", "How long a start waits for its own embedded relay to prove the link before it says ready.";
+    OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";
+    OUTAGES_SAVE: Duration = secs(60), "time", "How often an outage that lasts is written to disk.";
+
     ["Status"]
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
+    STATUS_EVERY: Duration = millis(100), "time", "Shortest time between two published snapshots; a reader who asks gets a fresh one.";
+    CALLS_LOST_TOLD: Duration = secs(3600), "time", "How long the warning about lost calls stands.";
+    STEPS_QUEUE: usize = 256, "entries", "Timeline entries a slow reader may be behind; it misses the older ones.";
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
     OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
     ["The relay's HTTP"]
@@ -315,6 +340,8 @@ mod tests {
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
+        assert!(KILL_SETTLE < SETTLEMENT, "the daemon's word comes first");
+        assert!(CHUNK_PIECE.div_ceil(3) * 4 + 512 <= CHUNK_FRAME_MAX);
         assert!(SEEN_IDS_MAX >= 8 * DAEMON_CALLS_MAX);
         assert!(ROOM_TURN_MAX < AWAKE_STEP_MAX, "a turn must not be taken for a freeze");
         assert!(ACK_DELAY * 10 < RESEND_FIRST, "a delayed acknowledgement must not look like a lost one");

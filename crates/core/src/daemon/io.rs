@@ -38,8 +38,6 @@ pub struct Settings {
     pub version: String,
     /// What `hello` advertises.
     pub advertised: Advertised,
-    /// Whether a tool may use the places reserved for control.
-    pub is_control: fn(&str) -> bool,
 }
 
 /// The part of `hello` that can change while the process lives.
