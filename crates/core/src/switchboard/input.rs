@@ -153,8 +153,10 @@ pub enum StoreAnswer {
     Unfinished,
     /// `Reserve`: the key is known with another digest.
     Conflict,
-    /// Nothing was committed: the disk is full or broken, or the account's bound is reached.
+    /// Nothing was committed: the disk is full or broken.
     Refused,
+    /// `Reserve`: nothing was committed, because the account has [`crate::limits::IDEMPOTENCY_KEYS_MAX`] records.
+    Bound,
 }
 
 /// A keyed call as the store remembers it after a crash.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::catalogue::Catalogue;
 use super::input::{KeyScope, Outcome, SocketId, WaiterId};
 use crate::code::Code;
-use crate::id::{CallId, InstanceId};
+use crate::id::{AccountId, CallId, InstanceId};
 use crate::wire::close::Close;
 
 /// Something to do, in this order.
@@ -78,6 +78,8 @@ pub enum StoreRequest {
         scope: KeyScope,
         /// Digest of the arguments.
         digest: [u8; 32],
+        /// Whose records are counted.
+        account: AccountId,
         /// The instance it will probably be sent to.
         instance: Option<InstanceId>,
         /// Its execution budget.
@@ -222,4 +224,28 @@ pub enum Note {
     Suspending,
     /// The grace or hold ran out.
     GraceOver,
+}
+
+impl StoreRequest {
+    /// The call it is about.
+    pub fn call(&self) -> &CallId {
+        match self {
+            StoreRequest::Reserve { call, .. }
+            | StoreRequest::Assign { call, .. }
+            | StoreRequest::Finish { call, .. }
+            | StoreRequest::Forget { call, .. }
+            | StoreRequest::Hold { call, .. } => call,
+        }
+    }
+
+    /// The key it is about.
+    pub fn scope(&self) -> &KeyScope {
+        match self {
+            StoreRequest::Reserve { scope, .. }
+            | StoreRequest::Assign { scope, .. }
+            | StoreRequest::Finish { scope, .. }
+            | StoreRequest::Forget { scope, .. }
+            | StoreRequest::Hold { scope, .. } => scope,
+        }
+    }
 }

@@ -1,0 +1,291 @@
+//! One device: its switchboard, the sockets it writes to, the requests that wait.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use holdfast_core::id::{CallId, DeviceId};
+use holdfast_core::switchboard::{
+    Catalogue, Input, OpenCall, Output, SocketId, StoreRequest, Switchboard, SwitchboardStatus, WaiterId,
+};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, watch};
+
+use super::call::{CallHandle, CallProgress, Slot};
+use super::wire::{Item, Wire};
+use super::{Shared, store, timer};
+
+/// One device.
+pub struct DeviceRoom {
+    me: Weak<DeviceRoom>,
+    id: DeviceId,
+    pub(super) shared: Arc<Shared>,
+    state: Mutex<State>,
+    /// Written under the state's lock.
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    /// The timer is to look again, because something is due earlier.
+    pub(super) earlier: Notify,
+    stopped: Notify,
+}
+
+pub(super) struct State {
+    board: Switchboard,
+    waiters: HashMap<WaiterId, Arc<Slot>>,
+    wires: Vec<(SocketId, Arc<Wire>)>,
+    /// When the timer task looks next (boot time); `None`: it does not run.
+    armed: Option<Duration>,
+    admitted: Option<CallId>,
+    stopped: bool,
+}
+
+/// A device as `server_info` and `/metrics` show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceStatus {
+    /// The machine's own view.
+    pub link: SwitchboardStatus,
+    /// When it became ready, in seconds since 1970, if it is.
+    pub connected_at: Option<i64>,
+    /// When it was last heard, in seconds since 1970.
+    pub last_seen: Option<i64>,
+    /// Age of the oldest call.
+    pub oldest: Option<Duration>,
+}
+
+impl std::fmt::Debug for DeviceRoom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceRoom").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl DeviceRoom {
+    pub(super) fn new(id: DeviceId, shared: Arc<Shared>, board: Switchboard) -> Arc<Self> {
+        Arc::new_cyclic(|me| DeviceRoom {
+            me: me.clone(),
+            id,
+            shared,
+            state: Mutex::new(State {
+                board,
+                waiters: HashMap::new(),
+                wires: Vec::new(),
+                armed: None,
+                admitted: None,
+                stopped: false,
+            }),
+            catalogue: watch::Sender::default(),
+            earlier: Notify::new(),
+            stopped: Notify::new(),
+        })
+    }
+
+    /// Which device.
+    pub fn id(&self) -> &DeviceId {
+        &self.id
+    }
+
+    /// Asks the device to run a tool. Never blocks; a refusal arrives as the end. Inside a tokio runtime.
+    pub fn open(self: &Arc<Self>, call: OpenCall) -> CallHandle {
+        let waiter = self.shared.waiter();
+        let slot = Arc::new(Slot::default());
+        let mut state = self.state.lock();
+        state.waiters.insert(waiter, Arc::clone(&slot));
+        self.drive(&mut state, Input::Open { waiter, call: Box::new(call) });
+        let admitted = state.admitted.take();
+        drop(state);
+        debug_assert!(admitted.is_some(), "every Open is admitted");
+        let id = admitted.unwrap_or_else(|| CallId::mint([0; CallId::RANDOM_BYTES]));
+        CallHandle::new(Arc::clone(self), slot, waiter, id)
+    }
+
+    /// The device's tools and policy as last heard, whether it is connected or not. No tools: it was never seen.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.borrow())
+    }
+
+    /// Hears of every change of the catalogue from now on; `tools/list` listeners are told.
+    pub fn catalogue_changes(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.catalogue.subscribe()
+    }
+
+    /// A proven link is open now.
+    pub fn is_ready(&self) -> bool {
+        self.state.lock().board.is_ready()
+    }
+
+    /// Counts of this moment.
+    pub fn status(&self) -> DeviceStatus {
+        let now = self.shared.pace.now();
+        let link = {
+            let mut state = self.state.lock();
+            heard(&mut state, now);
+            state.board.snapshot(now)
+        };
+        let unix = |boot: Option<Duration>| boot.map(|boot| self.shared.pace.unix_of(boot));
+        DeviceStatus {
+            connected_at: unix(link.ready_since),
+            last_seen: unix(link.last_heard),
+            oldest: link.pending.oldest,
+            link,
+        }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn tell(&self, input: Input) {
+        self.drive(&mut self.state.lock(), input);
+    }
+
+    /// A socket was accepted.
+    pub(super) fn connect(&self) -> (SocketId, Arc<Wire>) {
+        let socket = self.shared.socket();
+        let wire = Arc::new(Wire::default());
+        let mut state = self.state.lock();
+        state.wires.push((socket, Arc::clone(&wire)));
+        self.drive(&mut state, Input::Connected { socket });
+        drop(state);
+        (socket, wire)
+    }
+
+    /// The request that waited goes away before the end.
+    pub(super) fn leave(&self, waiter: WaiterId, call: &CallId) {
+        let mut state = self.state.lock();
+        state.waiters.remove(&waiter);
+        self.drive(&mut state, Input::Leave { waiter, call: call.clone() });
+    }
+
+    pub(super) fn remember(&self, memory: store::Memory) {
+        let mut state = self.state.lock();
+        if let Some(catalogue) = memory.catalogue {
+            self.catalogue.send_replace(Arc::new(catalogue));
+        }
+        if !memory.calls.is_empty() {
+            self.drive(&mut state, Input::Restore { calls: memory.calls });
+        }
+    }
+
+    /// Resolves when the machine has stopped.
+    pub(super) async fn stopped(&self) {
+        loop {
+            let notified = self.stopped.notified();
+            if self.state.lock().stopped {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// The timer's turn: what the sockets received meanwhile counts, then what is due is done. Answers how long to sleep.
+    pub(super) fn turn(&self) -> Option<Duration> {
+        let now = self.shared.pace.now();
+        let mut state = self.state.lock();
+        heard(&mut state, now);
+        state.board.handle_timeout(now);
+        self.route(&mut state);
+        let left = state.board.poll_timeout(now).map(timer::bounded);
+        state.armed = left.map(|left| now.boot + left);
+        left
+    }
+
+    fn drive(&self, state: &mut MutexGuard<'_, State>, input: Input) {
+        let now = self.shared.pace.now();
+        state.board.handle(now, input);
+        self.route(state);
+        self.arm(state, now);
+    }
+
+    fn arm(&self, state: &mut State, now: holdfast_core::time::Now) {
+        let Some(left) = state.board.poll_timeout(now).map(timer::bounded) else { return };
+        let due = now.boot + left;
+        match state.armed {
+            Some(armed) if armed <= due => {}
+            Some(_) => {
+                state.armed = Some(due);
+                self.earlier.notify_one();
+            }
+            None => {
+                if let Some(room) = self.me.upgrade() {
+                    state.armed = Some(due);
+                    timer::run(room, left);
+                }
+            }
+        }
+    }
+
+    fn route(&self, state: &mut State) {
+        while let Some(output) = state.board.poll_output() {
+            match output {
+                Output::Transmit { socket, text } => {
+                    if let Some(wire) = state.wire(socket) {
+                        wire.put(Item::Text(text));
+                    }
+                }
+                Output::Ping { socket, nonce } => {
+                    if let Some(wire) = state.wire(socket) {
+                        wire.put(Item::Ping(nonce));
+                    }
+                }
+                Output::Close { socket, close } => {
+                    if let Some(wire) = state.wire(socket) {
+                        wire.close(close);
+                    }
+                    state.wires.retain(|(id, _)| *id != socket);
+                }
+                Output::Admitted { call, .. } => state.admitted = Some(call),
+                Output::Progress { waiter, progress, total, message } => {
+                    if let Some(slot) = state.waiters.get(&waiter) {
+                        slot.progress(CallProgress { progress, total, message });
+                    }
+                }
+                Output::End { waiter, outcome } => {
+                    if let Some(slot) = state.waiters.remove(&waiter) {
+                        slot.end(outcome);
+                    }
+                }
+                Output::Store(request) => self.store(request),
+                Output::Catalogue(catalogue) => {
+                    store::keep_catalogue(&self.shared.store, &self.id, &catalogue, self.shared.pace.unix());
+                    self.catalogue.send_replace(catalogue);
+                }
+                Output::Note(note) => {
+                    self.shared.counters.count(&note);
+                    if let Some(notes) = &self.shared.notes {
+                        notes(&self.id, &note);
+                    }
+                }
+                Output::Stopped => {
+                    state.stopped = true;
+                    self.stopped.notify_waiters();
+                }
+            }
+        }
+    }
+
+    fn store(&self, request: StoreRequest) {
+        let room = self.me.clone();
+        let told = move |call, answer| {
+            if let Some(room) = room.upgrade() {
+                room.tell(Input::Stored { call, answer });
+            }
+        };
+        store::keep(&self.shared.store, &self.id, request, self.shared.pace.unix(), told);
+    }
+
+    /// The socket's task is over.
+    pub(super) fn disconnect(&self, socket: SocketId, word: Option<(u16, String)>) {
+        let mut state = self.state.lock();
+        self.drive(&mut state, Input::Closed { socket, word });
+        state.wires.retain(|(id, _)| *id != socket);
+    }
+}
+
+impl State {
+    fn wire(&self, socket: SocketId) -> Option<&Arc<Wire>> {
+        self.wires.iter().find(|(id, _)| *id == socket).map(|(_, wire)| wire)
+    }
+}
+
+fn heard(state: &mut State, now: holdfast_core::time::Now) {
+    let State { board, wires, .. } = state;
+    for (socket, wire) in wires.iter() {
+        let meter = wire.meter();
+        board.handle(now, Input::Heard { socket: *socket, at: meter.heard(), mid_frame: meter.mid_frame() });
+    }
+}

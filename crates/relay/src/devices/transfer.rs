@@ -1,0 +1,67 @@
+//! The transfer rule: a frame being read or written slower than [`limits::TRANSFER_MIN_RATE`] over
+//! [`limits::TRANSFER_WINDOW`] is dead.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::Context;
+
+use holdfast_core::limits;
+use tokio::time::{Instant, Sleep};
+
+use super::wire::Meter;
+
+/// Watches the frame in transfer, if there is one. Costs a timer only while a frame is neither whole nor written.
+#[derive(Default)]
+pub(super) struct Transfer {
+    window: Option<Window>,
+    reads: u64,
+    writes: u64,
+}
+
+struct Window {
+    over: Pin<Box<Sleep>>,
+    read: u64,
+    written: u64,
+    reads: u64,
+    writes: u64,
+}
+
+impl Transfer {
+    /// A whole frame was read.
+    pub(super) fn read(&mut self) {
+        self.reads += 1;
+    }
+
+    /// Everything was written.
+    pub(super) fn wrote(&mut self) {
+        self.writes += 1;
+    }
+
+    /// Whether the frame that is being read or written was too slow over the last window. Wakes the task at its end.
+    pub(super) fn too_slow(&mut self, cx: &mut Context<'_>, meter: &Meter, reading: bool, writing: bool) -> bool {
+        if !reading && !writing {
+            self.window = None;
+            return false;
+        }
+        let least = limits::TRANSFER_MIN_RATE as u64 * limits::TRANSFER_WINDOW.as_secs();
+        loop {
+            let Transfer { window, reads, writes } = self;
+            let window = window.get_or_insert_with(|| Window {
+                over: Box::pin(tokio::time::sleep_until(Instant::now() + limits::TRANSFER_WINDOW)),
+                read: meter.read(),
+                written: meter.written(),
+                reads: *reads,
+                writes: *writes,
+            });
+            if window.over.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            let slow_read = reading && window.reads == *reads && meter.read() - window.read < least;
+            let slow_write = writing && window.writes == *writes && meter.written() - window.written < least;
+            if slow_read || slow_write {
+                return true;
+            }
+            self.window = None;
+        }
+    }
+}

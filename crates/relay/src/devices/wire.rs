@@ -1,0 +1,148 @@
+//! What a room and one socket's task share: the queue of frames to write, and the meter of bytes read.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use holdfast_core::limits;
+use holdfast_core::wire::close::Close;
+use parking_lot::Mutex;
+
+/// Something to write.
+pub(super) enum Item {
+    Text(String),
+    Ping(u64),
+}
+
+/// One socket as its room sees it.
+#[derive(Default)]
+pub(super) struct Wire {
+    queue: Mutex<Queue>,
+    meter: Meter,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    close: Option<Close>,
+    waker: Option<Waker>,
+}
+
+/// What the socket's task is to do next.
+pub(super) enum Next {
+    Write(Item),
+    Close(Close),
+    Nothing,
+}
+
+impl Wire {
+    /// Queues a frame. A socket that does not take its frames is dead: above [`limits::SOCKET_QUEUE_MAX`] it is closed.
+    pub(super) fn put(&self, item: Item) {
+        let waker = {
+            let mut queue = self.queue.lock();
+            if queue.close.is_some() {
+                return;
+            }
+            if queue.items.len() >= limits::SOCKET_QUEUE_MAX {
+                queue.items.clear();
+                queue.close = Some(holdfast_core::wire::close::LIVENESS);
+            } else {
+                queue.items.push_back(item);
+            }
+            queue.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Closes after what is queued was written. The first close stands.
+    pub(super) fn close(&self, close: Close) {
+        let waker = {
+            let mut queue = self.queue.lock();
+            queue.close.get_or_insert(close);
+            queue.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The socket's task runs and looks by itself: nobody wakes it.
+    pub(super) fn attend(&self) {
+        self.queue.lock().waker = None;
+    }
+
+    /// The socket's task goes to sleep until something is queued, or until the socket takes more if it is blocked.
+    /// `false`: there is something to do already. A close is worth waking up for even then.
+    pub(super) fn wait(&self, cx: &mut Context<'_>, blocked: bool) -> bool {
+        let mut queue = self.queue.lock();
+        let sleep = queue.close.is_none() && (blocked || queue.items.is_empty());
+        if sleep {
+            queue.waker = Some(cx.waker().clone());
+        }
+        sleep
+    }
+
+    /// Takes the next thing.
+    pub(super) fn next(&self) -> Next {
+        let mut queue = self.queue.lock();
+        match (queue.items.pop_front(), queue.close) {
+            (Some(item), _) => Next::Write(item),
+            (None, Some(close)) => Next::Close(close),
+            (None, None) => Next::Nothing,
+        }
+    }
+
+    /// The close, if one is queued; what stands before it is not written.
+    pub(super) fn next_close(&self) -> Option<Close> {
+        self.queue.lock().close
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+/// Bytes of one socket below the WebSocket layer.
+#[derive(Default)]
+pub(super) struct Meter {
+    read: AtomicU64,
+    written: AtomicU64,
+    heard_ns: AtomicU64,
+    mid_frame: AtomicBool,
+}
+
+impl Meter {
+    pub(super) fn add_read(&self, bytes: usize, boot: Duration) {
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.heard_ns.store(u64::try_from(boot.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.mid_frame.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_written(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A whole frame was taken out of what was read.
+    pub(super) fn frame_complete(&self) {
+        self.mid_frame.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn heard(&self) -> Duration {
+        Duration::from_nanos(self.heard_ns.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn mid_frame(&self) -> bool {
+        self.mid_frame.load(Ordering::Relaxed)
+    }
+}
