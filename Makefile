@@ -1,11 +1,52 @@
-# run · test · lint · bench · fuzz · limits. Each target installs what it needs and the machine lacks.
+# run · test · lint · bench · conformance · soak · fuzz · limits. Each target installs what it needs and the machine lacks:
+# on Debian and Ubuntu by apt; elsewhere it names what is missing.
 
 CARGO ?= cargo
 # Tools from crates.io that are no dependency of the product, built once and kept.
 TOOLS := $(CURDIR)/target/tools
 export PATH := $(PATH):$(TOOLS)/bin
+# MCP clients from npm and PyPI that the suite tests/clients drives.
+NODE_CLIENTS := tests/clients/node/node_modules/.installed
+PYTHON_CLIENTS := tests/clients/python/.venv/.installed
+# nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
+TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run --no-fail-fast' || echo 'test --no-fail-fast')
+export RUST_TEST_THREADS ?= 6
 
-.PHONY: lint limits bench fuzz fuzz-short
+.PHONY: run test clients soak machine lint limits bench fuzz fuzz-short
+
+# Starts Holdfast in this terminal and prints the address and how to connect.
+run: machine
+	$(CARGO) run --quiet -p holdfast -- serve
+
+# Everything. The binary first: cargo does not build another package's binary for tests.
+test: machine clients
+	$(CARGO) build -p holdfast
+	$(CARGO) $(TESTS) --workspace
+
+# The rounds that are too long for every day: whole graces, big results over slow paths, half-open base links.
+soak: machine
+	$(CARGO) build -p holdfast
+	$(CARGO) $(TESTS) --test soak
+
+clients: machine $(NODE_CLIENTS) $(PYTHON_CLIENTS)
+$(NODE_CLIENTS): tests/clients/node/package-lock.json | machine
+	cd tests/clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
+$(PYTHON_CLIENTS): tests/clients/python/requirements.txt | machine
+	python3 -m venv tests/clients/python/.venv
+	tests/clients/python/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Commands this needs, each with its Debian package.
+NEEDS := cc:build-essential pkg-config:pkg-config git:git npm:npm node:nodejs python3:python3
+machine:
+	@command -v $(CARGO) >/dev/null || { echo "Rust 1.90 or newer is missing: https://rustup.rs"; exit 1; }
+	@missing=$$(for need in $(NEEDS); do command -v $${need%%:*} >/dev/null || echo $${need##*:}; done; \
+	    python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv); \
+	if [ -n "$$missing" ]; then \
+	    command -v apt-get >/dev/null || { echo "missing:" $$missing; exit 1; }; \
+	    sudo=$$([ $$(id -u) = 0 ] || echo sudo); \
+	    $$sudo apt-get update -qq && $$sudo apt-get install -y -qq $$missing; \
+	fi
 
 # Formatting, clippy, the house suite, and what may enter the build.
 lint: $(TOOLS)/cargo-deny-0.20.2

@@ -18,11 +18,17 @@ pub struct OAuthClient {
     client_id: String,
 }
 
+/// A browser: one cookie, forms, and no redirect followed.
+pub struct Browser {
+    http: reqwest::Client,
+    at: Url,
+    cookie: String,
+}
+
 /// One run of the authorization code flow, in the browser that began it.
 pub struct Flow {
-    http: reqwest::Client,
-    authorize: Url,
-    cookie: String,
+    /// The browser.
+    pub browser: Browser,
     verifier: String,
     state: String,
 }
@@ -120,10 +126,8 @@ impl OAuthClient {
         change(&mut query);
         let mut authorize = Url::parse(self.endpoint("authorization_endpoint")).expect("a URL");
         authorize.query_pairs_mut().extend_pairs(query);
-        let http = crate::mcp::http();
-        let mut flow = Flow { http, authorize: authorize.clone(), cookie: String::new(), verifier, state };
-        let page = flow.page(flow.http.get(authorize)).await;
-        (flow, page)
+        let (browser, page) = Browser::open(authorize.as_str()).await;
+        (Flow { browser, verifier, state }, page)
     }
 
     /// Redeems a code; status and body.
@@ -165,7 +169,7 @@ impl OAuthClient {
     /// If a step fails.
     pub async fn log_in(&self, account: &str, password: &str) -> Value {
         let (mut flow, page) = self.authorize().await;
-        let page = flow.submit(&page, &[("account_name", account), ("account_password", password)]).await;
+        let page = flow.browser.log_in(&page, account, password).await;
         let code = flow.code(&page);
         let (status, tokens) = self.redeem(&code, flow.verifier()).await;
         assert_eq!(status, 200, "{tokens}");
@@ -173,13 +177,27 @@ impl OAuthClient {
     }
 }
 
-impl Flow {
-    /// The PKCE verifier.
-    pub fn verifier(&self) -> &str {
-        &self.verifier
+impl Browser {
+    /// Opens a page in a new browser.
+    ///
+    /// # Panics
+    /// If no page comes.
+    pub async fn open(at: &str) -> (Browser, Page) {
+        let at = Url::parse(at).expect("a URL");
+        let mut browser = Browser { http: crate::mcp::http(), at: at.clone(), cookie: String::new() };
+        let page = browser.page(browser.http.get(at)).await;
+        (browser, page)
     }
 
-    /// Forgets the browser's cookie.
+    /// Approves the authorize page with an account's password.
+    ///
+    /// # Panics
+    /// If the page has no form or no answer comes.
+    pub async fn log_in(&mut self, page: &Page, account: &str, password: &str) -> Page {
+        self.submit(page, &[("account_name", account), ("account_password", password)]).await
+    }
+
+    /// Forgets its cookie.
     pub fn drop_cookie(&mut self) {
         self.cookie.clear();
     }
@@ -192,23 +210,23 @@ impl Flow {
         let (action, mut fields) = page.form();
         fields.retain(|(name, _)| !fill.iter().any(|(filled, _)| filled == name));
         fields.extend(fill.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let action = self.authorize.join(&action).expect("a form action");
+        let action = self.at.join(&action).expect("a form action");
         self.page(self.http.post(action).form(&fields)).await
     }
 
-    /// Loads any page in this browser.
+    /// Loads any page.
     ///
     /// # Panics
     /// If no answer comes.
     pub async fn get(&mut self, at: &str) -> Page {
-        let at = self.authorize.join(at).expect("a URL");
+        let at = self.at.join(at).expect("a URL");
         self.page(self.http.get(at)).await
     }
 
     async fn page(&mut self, request: reqwest::RequestBuilder) -> Page {
         let mut request = request.header("accept", "text/html");
         // A browser says where a form was: the page's own origin.
-        request = request.header("origin", self.authorize.origin().ascii_serialization());
+        request = request.header("origin", self.at.origin().ascii_serialization());
         if !self.cookie.is_empty() {
             request = request.header("cookie", &self.cookie);
         }
@@ -218,8 +236,15 @@ impl Flow {
             self.cookie = cookie.split(';').next().unwrap_or_default().to_owned();
         }
         let location = response.headers().get("location").and_then(|to| to.to_str().ok());
-        let location = location.map(|to| self.authorize.join(to).expect("a location"));
+        let location = location.map(|to| self.at.join(to).expect("a location"));
         Page { status: response.status().as_u16(), location, html: response.text().await.expect("HTML") }
+    }
+}
+
+impl Flow {
+    /// The PKCE verifier.
+    pub fn verifier(&self) -> &str {
+        &self.verifier
     }
 
     /// The code in the redirect, after checking that state came back.
