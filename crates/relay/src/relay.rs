@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::limits;
-use holdfast_core::wire::{BASE_SERVER, BASE_VERSION};
+use holdfast_core::switchboard::Identity;
 use ipnet::IpNet;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use url::Url;
 use crate::admin::Admin;
 use crate::auth::Auth;
 use crate::clock::{Clock, SystemClock};
-use crate::devices::Devices;
+use crate::devices::{Devices, DevicesOptions, NoteSink};
 use crate::http::listen::{Server, bind};
 use crate::http::tls::{Certificates, TlsError};
 use crate::state::{AppState, Site};
@@ -44,28 +44,8 @@ impl Exposure {
     }
 }
 
-/// What the relay presents itself as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Identity {
-    /// Holdfast and its version.
-    #[default]
-    Holdfast,
-    /// `machine-bridge-mcp` 1.2.10, for base daemons that demand it.
-    MachineBridge,
-}
-
-impl Identity {
-    /// Server name and version.
-    pub const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Identity::Holdfast => ("holdfast", env!("CARGO_PKG_VERSION")),
-            Identity::MachineBridge => (BASE_SERVER, BASE_VERSION),
-        }
-    }
-}
-
 /// Everything a relay is started with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RelayOptions {
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
@@ -77,10 +57,14 @@ pub struct RelayOptions {
     pub data_dir: PathBuf,
     /// What it presents itself as.
     pub identity: Identity,
+    /// Hears what happens to calls and links, for the timeline.
+    pub notes: Option<NoteSink>,
     /// Origins of browser pages that may call it, besides its own.
     pub allowed_origins: Vec<String>,
     /// Largest body of `POST /mcp`, in bytes.
     pub body_max: usize,
+    /// Tools beside the core catalogue, for a bench whose device registers them too.
+    pub extra_tools: Vec<crate::mcp::ExtraTool>,
     /// How long a request's head may take.
     pub header_timeout: Duration,
     /// Time.
@@ -95,9 +79,11 @@ impl RelayOptions {
             public_url: None,
             exposure: Exposure::Loopback,
             data_dir: data_dir.into(),
-            identity: Identity::Holdfast,
+            identity: Identity::holdfast(env!("CARGO_PKG_VERSION")),
+            notes: None,
             allowed_origins: Vec::new(),
             body_max: limits::MCP_BODY_MAX,
+            extra_tools: Vec::new(),
             header_timeout: limits::HTTP_HEADER_TIMEOUT,
             clock: Arc::new(SystemClock::default()),
         }
@@ -217,21 +203,23 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
         let (options, site) = (options.clone(), site.clone());
         tokio::task::spawn_blocking(move || open(&options, &site)).await
     };
-    let (store, auth, tls) = blocking.map_err(|_| StoreError::Closed)??;
+    let Opened { store, auth, devices, tls } = blocking.map_err(|_| StoreError::Closed)??;
+    let (stop, abort, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
     let state = Arc::new(AppState {
-        devices: Devices::new(&store, &options),
+        devices: Arc::new(devices),
         store,
         auth,
         clock: options.clock.clone(),
         site,
-        identity: options.identity,
+        identity: options.identity.clone(),
         body_max: options.body_max,
+        extra_tools: options.extra_tools.clone(),
+        stop: stop.clone(),
         people: Default::default(),
         oauth: Default::default(),
         enrolment: Default::default(),
         counters: Default::default(),
     });
-    let (stop, abort, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
     let server = Server {
         app: crate::http::app(&state),
         tls: tls.clone(),
@@ -251,7 +239,12 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
     Ok(RelayHandle { addr, admin, state, stop, abort, tasks })
 }
 
-type Opened = (Store, Auth, Option<Arc<Certificates>>);
+struct Opened {
+    store: Store,
+    auth: Auth,
+    devices: Devices,
+    tls: Option<Arc<Certificates>>,
+}
 
 fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
     let tls = match &options.exposure {
@@ -260,5 +253,13 @@ fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
     };
     let store = Store::open(&options.data_dir)?;
     let auth = Auth::load(&store, &options.clock, site)?;
-    Ok((store, auth, tls))
+    let check = auth.clone();
+    let devices = Devices::open(DevicesOptions {
+        identity: options.identity.clone(),
+        check: Arc::new(move |credential| check.device(credential).map(|device| device.id.clone())),
+        store: store.clone(),
+        clock: options.clock.clone(),
+        notes: options.notes.clone(),
+    })?;
+    Ok(Opened { store, auth, devices, tls })
 }

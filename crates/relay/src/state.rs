@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use holdfast_core::switchboard::Identity;
 use ipnet::IpNet;
 use url::Url;
 
@@ -10,7 +11,7 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::devices::Devices;
 use crate::principal::ResourcePath;
-use crate::relay::{Exposure, Identity, RelayOptions};
+use crate::relay::{Exposure, RelayOptions};
 use crate::store::Store;
 
 /// Everything the handlers share.
@@ -30,6 +31,10 @@ pub struct AppState {
     pub identity: Identity,
     /// Largest request body, in bytes.
     pub body_max: usize,
+    /// Tools beside the core catalogue.
+    pub extra_tools: Vec<crate::mcp::ExtraTool>,
+    /// Cancelled when the relay begins to stop; open listeners end then.
+    pub stop: tokio_util::sync::CancellationToken,
     pub(crate) people: crate::people::People,
     pub(crate) oauth: crate::oauth::OAuth,
     pub(crate) enrolment: crate::enroll::Enrolment,

@@ -1,0 +1,51 @@
+//! Who is calling: the bearer token, and what a client without a good one is told.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode, header};
+
+use super::Mcp;
+use crate::{ApiError, AuthFailure, Principal, ResourcePath};
+
+/// The caller of a request. Looked at before the body is read.
+pub(super) fn admit(mcp: &Mcp, parts: &Parts) -> Result<Arc<Principal>, Response> {
+    let resource = ResourcePath::parse(parts.uri.path()).ok_or_else(|| ApiError::not_found().into_response())?;
+    let refused = |failure: Option<AuthFailure>| refusal(mcp, parts, &resource, failure);
+    let bearer = bearer(parts).ok_or_else(|| refused(None))?;
+    mcp.state.auth.check(bearer, &resource).map_err(|failure| refused(Some(failure)))
+}
+
+fn bearer(parts: &Parts) -> Option<&str> {
+    let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// RFC 6750 and RFC 9728: where to get a token, and what was wrong with this one.
+fn refusal(mcp: &Mcp, parts: &Parts, resource: &ResourcePath, failure: Option<AuthFailure>) -> Response {
+    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+    let origin = host.map_or_else(|| mcp.state.site.origin(), |host| mcp.state.site.origin_for(host));
+    let metadata = format!("{origin}/.well-known/oauth-protected-resource{}", resource.to_path());
+    let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
+    let error = match failure {
+        None => ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", "a bearer token is required"),
+        Some(AuthFailure::InsufficientScope) => {
+            challenge.push_str(", error=\"insufficient_scope\", scope=\"mcp\"");
+            ApiError::new(StatusCode::FORBIDDEN, "authorization_denied", "the token lacks the scope mcp")
+        }
+        Some(failure) => {
+            challenge.push_str(&format!(", error=\"invalid_token\", error_description=\"{failure}\""));
+            ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", failure.to_string())
+        }
+    };
+    let mut response = error.into_response();
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
