@@ -18,11 +18,12 @@ mod secret;
 mod state;
 pub mod store;
 
-pub use admin::Admin;
+pub use admin::{AccountPatch, Admin, NewAccount, TokenRequest};
 pub use auth::{Auth, DeviceAuthFailure, DeviceIdentity};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use http::error::ApiError;
-pub use http::{RequestId, Source};
+pub use http::{Base, RequestId, Source};
+pub use oauth::{ApprovalView, Approved};
 pub use principal::{AuthFailure, GrantId, Principal, ResourcePath, Scopes};
-pub use relay::{Exposure, Identity, RelayHandle, RelayOptions, StartError, start};
+pub use relay::{Exposure, RelayHandle, RelayOptions, StartError, start};
 pub use state::{AppState, Site};

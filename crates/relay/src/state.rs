@@ -45,9 +45,9 @@ pub struct AppState {
 #[derive(Debug, Clone)]
 pub struct Site {
     /// What it names itself by. The first is the one to use where no request tells; the others are aliases of a loopback relay.
-    origins: Vec<String>,
+    origins: Vec<Arc<str>>,
     /// Hosts it answers to besides: loopback names, which no foreign page can take over.
-    loopback: Vec<String>,
+    loopback: Vec<Arc<str>>,
     allowed_origins: Vec<String>,
     proxies: Option<Vec<IpNet>>,
 }
@@ -58,17 +58,17 @@ impl Site {
     pub(crate) fn new(options: &RelayOptions, addr: SocketAddr) -> Site {
         let scheme = if options.exposure.is_tls() { "https" } else { "http" };
         let origin = |host: &str| match Url::parse(&format!("{scheme}://{host}:{}", addr.port())) {
-            Ok(url) => url.origin().ascii_serialization(),
-            Err(_) => String::new(),
+            Ok(url) => Arc::from(url.origin().ascii_serialization()),
+            Err(_) => Arc::from(""),
         };
         let mut loopback = vec![origin("127.0.0.1"), origin("localhost"), origin("[::1]")];
         if addr.is_ipv6() {
             loopback.swap(0, 2);
         }
         let origins = match &options.public_url {
-            Some(url) => vec![url.origin().ascii_serialization()],
+            Some(url) => vec![url.origin().ascii_serialization().into()],
             None if addr.ip().is_loopback() => std::mem::take(&mut loopback),
-            None => vec![origin(&SocketAddr::new(addr.ip(), 0).to_string().trim_end_matches(":0"))],
+            None => vec![origin(SocketAddr::new(addr.ip(), 0).to_string().trim_end_matches(":0"))],
         };
         let proxies = match &options.exposure {
             Exposure::BehindProxy(proxies) => Some(proxies.clone()),
@@ -83,8 +83,9 @@ impl Site {
     }
 
     /// The origin to name ourselves by in the answer to a request with this Host.
-    pub fn origin_for(&self, host: &str) -> &str {
-        self.origins.iter().find(|origin| is_host_of(host, origin)).map_or_else(|| self.origin(), String::as_str)
+    pub fn origin_for(&self, host: &str) -> Arc<str> {
+        let named = self.origins.iter().find(|origin| is_host_of(host, origin)).or(self.origins.first());
+        named.map_or_else(|| Arc::from(""), Arc::clone)
     }
 
     /// Whether a browser page of this origin may talk to us: our own pages, and those the configuration names.
@@ -94,17 +95,22 @@ impl Site {
 
     /// Whether this is one of our own origins.
     pub fn is_own_origin(&self, origin: &str) -> bool {
-        self.origins.iter().chain(&self.loopback).any(|own| own == origin)
+        self.origins.iter().chain(&self.loopback).any(|own| **own == *origin)
     }
 
     /// The origin we name ourselves by where no request tells one; no slash at its end.
     pub fn origin(&self) -> &str {
-        self.origins.first().map_or("", String::as_str)
+        self.origins.first().map_or("", |origin| origin)
     }
 
     /// The URL of the MCP endpoint.
     pub fn mcp_url(&self) -> String {
         format!("{}/mcp", self.origin())
+    }
+
+    /// Whether this relay is only for this computer: there may be told what a stranger must not know, such as the only account's name.
+    pub(crate) fn is_local(&self) -> bool {
+        self.loopback.is_empty()
     }
 
     /// Whether clients reach us by TLS; decides the cookie's `Secure`.
@@ -117,7 +123,7 @@ impl Site {
         let url = Url::parse(text).ok()?;
         let plain = url.query().is_none() && url.fragment().is_none();
         let bare = url.username().is_empty() && url.password().is_none();
-        let own = self.origins.iter().any(|own| *own == url.origin().ascii_serialization());
+        let own = self.origins.iter().any(|own| **own == *url.origin().ascii_serialization());
         if plain && bare && own { ResourcePath::parse(url.path()) } else { None }
     }
 

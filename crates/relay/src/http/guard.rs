@@ -28,6 +28,10 @@ impl RequestId {
     }
 }
 
+/// The origin to name ourselves by in the answer to this request; no slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base(pub Arc<str>);
+
 /// Paths that carry a secret of their own, which no browser page can add.
 fn carries_own_secret(path: &str) -> bool {
     matches!(path, "/daemon/ws" | "/worker/ws" | "/api/enroll" | "/api/drill")
@@ -87,7 +91,8 @@ fn admit(state: &AppState, request: &mut Request, id: RequestId) -> Result<Admit
             return Err(forbidden_origin());
         }
     } else {
-        check_host(state, request)?;
+        let base = check_host(state, request)?;
+        request.extensions_mut().insert(base);
         if let Some(origin) = origin {
             let allowed = origin.to_str().is_ok_and(|text| state.site.allows_origin(text));
             if !allowed {
@@ -121,7 +126,7 @@ fn single(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>,
     }
 }
 
-fn check_host(state: &AppState, request: &Request) -> Result<(), ApiError> {
+fn check_host(state: &AppState, request: &Request) -> Result<Base, ApiError> {
     let named = single(request.headers(), header::HOST)?.and_then(|v| v.to_str().ok());
     let authority = request.uri().authority().map(http::uri::Authority::as_str);
     // With an absolute form the two must agree, or a cache and we would see different hosts.
@@ -130,7 +135,7 @@ fn check_host(state: &AppState, request: &Request) -> Result<(), ApiError> {
         (a, b) => a.or(b),
     };
     match host {
-        Some(host) if state.site.knows_host(host) => Ok(()),
+        Some(host) if state.site.knows_host(host) => Ok(Base(state.site.origin_for(host))),
         _ => Err(ApiError::new(StatusCode::FORBIDDEN, "host_not_allowed", "this relay does not go by that name")),
     }
 }

@@ -10,7 +10,7 @@ mod site;
 pub(crate) mod source;
 pub(crate) mod tls;
 
-pub use guard::RequestId;
+pub use guard::{Base, RequestId};
 pub use source::Source;
 
 use std::sync::Arc;

@@ -1,16 +1,100 @@
-//! The authorization server: OAuth 2.1 with PKCE, for MCP clients.
+//! The authorization server: OAuth 2.1 for MCP clients, PKCE S256 only.
+//!
+//! What lasts (clients, grants, hashes of tokens) is in the store; what lives minutes (open requests, authorization codes) is in
+//! memory and gone with the process, after which a client simply asks again.
+
+mod authorize;
+mod code;
+mod consent;
+mod error;
+mod metadata;
+mod page;
+mod pair;
+mod params;
+mod redirect;
+mod register;
+mod revoke;
+mod token;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::routing::{get, post};
+use holdfast_core::id::AccountId;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use authorize::approve;
+pub(crate) use pair::sweep;
 
 use crate::state::AppState;
 
 /// What the authorization server keeps in memory.
 #[derive(Debug, Default)]
-pub(crate) struct OAuth {}
+pub(crate) struct OAuth {
+    consents: Mutex<consent::Consents>,
+    codes: Mutex<code::Codes>,
+}
+
+/// An authorization request that waits for a typed code, as a window or the command line shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalView {
+    /// What the client calls itself. A claim.
+    pub client: String,
+    /// Where the browser goes afterwards.
+    pub redirect_host: String,
+    /// The account the page named.
+    pub account: String,
+    /// What is asked for.
+    pub scopes: String,
+    /// Seconds until it lapses.
+    pub expires_in: u64,
+}
+
+/// A request that was just approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    /// What the client calls itself.
+    pub client: String,
+    /// Where the browser goes afterwards.
+    pub redirect_host: String,
+    /// Whose rights it will use.
+    pub account: String,
+}
+
+impl OAuth {
+    /// Requests that wait for a typed code.
+    pub(crate) fn approvals(&self, now: Duration) -> Vec<ApprovalView> {
+        self.consents.lock().waiting(now)
+    }
+
+    /// The account changed or is gone: what it had open is void.
+    pub(crate) fn forget_account(&self, account: &AccountId) {
+        self.consents.lock().forget(Some(account));
+        self.codes.lock().forget(Some(account));
+    }
+
+    /// Everything open is void.
+    pub(crate) fn forget_all(&self) {
+        self.consents.lock().forget(None);
+        self.codes.lock().forget(None);
+    }
+}
 
 /// The routes.
 pub(crate) fn router() -> Router<Arc<AppState>> {
+    let server = get(metadata::authorization_server);
+    let resource = get(metadata::protected_resource);
     Router::new()
+        .route("/.well-known/oauth-authorization-server", server.clone())
+        .route("/.well-known/oauth-authorization-server/{*path}", server.clone())
+        .route("/.well-known/openid-configuration", server.clone())
+        .route("/.well-known/openid-configuration/{*path}", server)
+        .route("/.well-known/oauth-protected-resource", resource.clone())
+        .route("/.well-known/oauth-protected-resource/{*path}", resource)
+        .route("/oauth/register", post(register::register))
+        .route("/oauth/authorize", get(authorize::show).post(authorize::act))
+        .route("/oauth/token", post(token::token))
+        .route("/oauth/revoke", post(revoke::revoke))
 }
