@@ -106,6 +106,11 @@ limits! {
 
     ["The link"]
     DIAL_TIMEOUT: Duration = secs(10), "time", "From dialling to an open WebSocket.";
+    UPGRADE_BODY_MAX: usize = 16 * KIB, "bytes", "Body of a refused upgrade that is read for its code.";
+    LINK_BATCH: usize = 64, "events", "Events of the link handled before its sockets are written again.";
+    LINK_WRITE_ROOM: usize = 64 * KIB, "bytes", "A socket with more than this unwritten is given no further frame.";
+    LINK_PROGRESS_QUEUE: usize = 64, "reports", "Progress on its way from tools to the link; more is dropped.";
+    STATUS_PACE: Duration = millis(50), "time", "Counts of calls are published at most this often; a change of state at once.";
     DIALS_IN_FLIGHT: usize = 2, "attempts", "Attempts at once while something waits: a patient one and a fresh one.";
     HANDSHAKE_TIMEOUT: Duration = secs(10), "time", "From an open socket to hello_ack; on the relay, to hello.";
     READINESS_TIMEOUT: Duration = secs(15), "time", "From hello_ack to ready_ack.";

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::code::{Code, ToolError};
 use crate::id::{CallId, InstanceId};
 use crate::status::{CallCounts, LinkState, Step};
-use crate::wire::{Authorization, Features};
+use crate::wire::{Authorization, Features, WireError};
 
 /// One connection or attempt of this process; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,8 +94,8 @@ pub enum Input<'a> {
     Refused(SocketId, DialError),
     /// A whole text frame came (binary ones as UTF-8).
     Frame(SocketId, &'a str),
-    /// A message came that is no text at all.
-    InvalidUtf8(SocketId),
+    /// A message came that the shell could not even hand over: no UTF-8, or too large.
+    Unreadable(SocketId, WireError),
     /// A WebSocket control message came.
     Control(SocketId),
     /// Bytes went through below the WebSocket layer since the last such input.

@@ -119,7 +119,7 @@ impl Daemon {
             Input::Opened(socket) => self.opened(now, socket),
             Input::Refused(socket, error) => self.refused(now, socket, error),
             Input::Frame(socket, text) => self.frame(now, socket, text),
-            Input::InvalidUtf8(socket) => self.end(now, socket, session::invalid_utf8()),
+            Input::Unreadable(socket, error) => self.end(now, socket, session::unreadable(error)),
             Input::Control(socket) => {
                 if let Some(session) = self.session(socket) {
                     session.message(now);

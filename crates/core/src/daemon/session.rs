@@ -435,7 +435,8 @@ fn check_identity(settings: &Settings, server: &str, version: &str, link: Option
     if fits { Ok(()) } else { Err(End { close: Some((1000, "no common link version")), why: Why::Incompatible }) }
 }
 
-fn unreadable(error: WireError) -> End {
+/// The end for what cannot be read.
+pub(super) fn unreadable(error: WireError) -> End {
     match error {
         WireError::TooLarge => End { close: Some(close::TOO_LARGE), why: Why::Protocol("message too large") },
         WireError::InvalidUtf8 => End { close: Some(close::INVALID_UTF8), why: Why::Protocol("invalid UTF-8") },
@@ -444,11 +445,6 @@ fn unreadable(error: WireError) -> End {
         WireError::UnknownType => End::protocol("unknown message type"),
         WireError::Malformed(_) => End::protocol("malformed message"),
     }
-}
-
-/// The end for a message that is no text.
-pub(super) fn invalid_utf8() -> End {
-    unreadable(WireError::InvalidUtf8)
 }
 
 /// Codes are the peer's text; only a plain one is repeated to people.

@@ -1,0 +1,14 @@
+//! The shell of the daemon machine: one task that owns the sockets, the clocks and the outbox folder of the link.
+
+mod clock;
+mod dial;
+mod run;
+mod sleep;
+mod socket;
+mod spill;
+mod stream;
+mod types;
+
+pub use run::spawn;
+use types::Command;
+pub use types::*;

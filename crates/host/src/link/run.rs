@@ -1,0 +1,343 @@
+//! The link's task: turns what the machine says into I/O, and everything that happens into inputs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use holdfast_core::daemon::{Daemon, DialError, Input, Output, Progress, Settings, SocketId};
+use holdfast_core::id::CallId;
+use holdfast_core::limits;
+use holdfast_core::time::Now;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::clock::Turns;
+use super::dial::Route;
+use super::socket::{Happened, Socket};
+use super::spill::Spill;
+use super::{Command, LinkError, LinkHandle, LinkObserver, LinkOptions, LinkSnapshot};
+use crate::exec::{CallSink, Executor, Outcome, ProbeSink, Update};
+
+/// What reaches the task from elsewhere. Each kind is bounded by what the machine asked for: calls, dials, files.
+pub(super) enum Event {
+    Command(Command),
+    Dialled(SocketId, Result<Box<Socket>, DialError>),
+    Probed(SocketId),
+    Finished(CallId, Outcome),
+    Stored(CallId, bool),
+    Loaded(CallId, Option<Arc<str>>),
+    SleepAnnounced,
+    Woke,
+}
+
+struct Link {
+    machine: Daemon,
+    turns: Turns,
+    route: Arc<Route>,
+    spill: Spill,
+    executor: Arc<dyn Executor>,
+    observer: Arc<dyn LinkObserver>,
+    url: Arc<str>,
+    events: mpsc::UnboundedSender<Event>,
+    news: Arc<dyn Fn(CallId, Update) + Send + Sync>,
+    status: watch::Sender<Arc<LinkSnapshot>>,
+    sockets: BTreeMap<SocketId, Socket>,
+    dials: HashMap<SocketId, AbortHandle>,
+    unpublished: bool,
+    published_at: Duration,
+    sleep: super::sleep::Delay,
+}
+
+/// Starts the link's task; the link itself rests until [`LinkHandle::start`]. Needs a tokio runtime.
+pub fn spawn(
+    options: LinkOptions,
+    executor: Arc<dyn Executor>,
+    observer: Arc<dyn LinkObserver>,
+) -> Result<LinkHandle, LinkError> {
+    let route = Arc::new(Route::new(&options)?);
+    let spill = Spill::open(&options.data_dir)?;
+    let mut turns = Turns::new();
+    let settings = Settings {
+        instance: options.instance.clone(),
+        compat: options.compat,
+        features: options.features,
+        version: env!("CARGO_PKG_VERSION").into(),
+        advertised: executor.advertised(),
+    };
+    let now = turns.now();
+    let machine = Daemon::new(now, settings, rand::random());
+    let url: Arc<str> = options.relay.as_str().trim_end_matches('/').into();
+    let snapshot = LinkSnapshot {
+        link: machine.snapshot(now),
+        taken: now,
+        taken_at: turns.unix_ms(),
+        route: None,
+        url: url.clone(),
+    };
+    let (status, status_reader) = watch::channel(Arc::new(snapshot));
+    let (events, inbox) = mpsc::unbounded_channel();
+    let (progress, progress_inbox) = mpsc::channel(limits::LINK_PROGRESS_QUEUE);
+    let news = {
+        let events = events.clone();
+        Arc::new(move |id, update| match update {
+            // Progress is lossy: the next report says more. Without the task there is nobody to tell.
+            Update::Progress(report) => drop(progress.try_send((id, report))),
+            Update::Finished(outcome) => drop(events.send(Event::Finished(id, outcome))),
+        })
+    };
+    let handle = LinkHandle { events: events.clone(), status: status_reader };
+    let link = Link {
+        machine,
+        turns,
+        route,
+        spill,
+        executor,
+        observer,
+        url,
+        sleep: super::sleep::watch(events.clone()),
+        events,
+        news,
+        status,
+        sockets: BTreeMap::new(),
+        dials: HashMap::new(),
+        unpublished: true,
+        published_at: now.boot,
+    };
+    tokio::spawn(link.run(inbox, progress_inbox));
+    Ok(handle)
+}
+
+impl Link {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Event>,
+        mut progress: mpsc::Receiver<(CallId, Progress)>,
+    ) {
+        loop {
+            let now = self.turns.now();
+            self.machine.handle_timeout(now);
+            self.carry_out(now);
+            let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX);
+            let wait = wait.min(limits::SHELL_TURN_MAX).min(self.publish(now));
+            tokio::select! {
+                event = inbox.recv() => {
+                    // The task holds a sender of its own, so the channel never ends.
+                    let Some(event) = event else { return };
+                    if !self.take(event) {
+                        return;
+                    }
+                    for _ in 1..limits::LINK_BATCH {
+                        let Ok(event) = inbox.try_recv() else { break };
+                        if !self.take(event) {
+                            return;
+                        }
+                    }
+                }
+                Some((id, report)) = progress.recv() => {
+                    let now = self.turns.now();
+                    self.machine.handle(now, Input::Progress(id, report));
+                }
+                (socket, happened) = next(&mut self.sockets) => {
+                    self.happened(socket, happened);
+                    for _ in 1..limits::LINK_BATCH {
+                        let Some((socket, happened)) = try_next(&mut self.sockets).await else { break };
+                        self.happened(socket, happened);
+                    }
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+            self.count_traffic();
+        }
+    }
+
+    /// One event. `false` ends the task.
+    fn take(&mut self, event: Event) -> bool {
+        let now = self.turns.now();
+        let input = match event {
+            Event::Command(Command::Close) => {
+                for dial in self.dials.values() {
+                    dial.abort();
+                }
+                return false;
+            }
+            Event::Command(Command::Start) => Input::Start,
+            Event::Command(Command::Stop { patient }) => Input::Stop { patient },
+            Event::Command(Command::Cut(lasting)) => Input::Cut(lasting),
+            Event::Command(Command::NetworkChanged) => Input::NetworkChanged,
+            Event::Command(Command::Advertised) => Input::Advertise(self.executor.advertised()),
+            Event::Command(Command::Wake) | Event::Woke => Input::Wake,
+            Event::SleepAnnounced => Input::SleepAnnounced,
+            Event::Probed(socket) => Input::Probed(socket),
+            Event::Finished(id, outcome) => Input::Finished(id, outcome),
+            Event::Stored(id, ok) => Input::Stored(id, ok),
+            Event::Loaded(id, text) => Input::Loaded(id, text),
+            Event::Dialled(socket, result) => {
+                self.dials.remove(&socket);
+                match result {
+                    Ok(open) => {
+                        self.sockets.insert(socket, *open);
+                        Input::Opened(socket)
+                    }
+                    Err(error) => Input::Refused(socket, error),
+                }
+            }
+        };
+        self.machine.handle(now, input);
+        true
+    }
+
+    fn happened(&mut self, socket: SocketId, happened: Happened) {
+        let now = self.turns.now();
+        match happened {
+            Happened::Text(text) => self.machine.handle(now, Input::Frame(socket, &text)),
+            Happened::Binary(bytes) => match std::str::from_utf8(&bytes) {
+                Ok(text) => self.machine.handle(now, Input::Frame(socket, text)),
+                Err(_) => {
+                    self.machine.handle(now, Input::Unreadable(socket, holdfast_core::wire::WireError::InvalidUtf8))
+                }
+            },
+            Happened::Control => self.machine.handle(now, Input::Control(socket)),
+            Happened::Unreadable(error) => self.machine.handle(now, Input::Unreadable(socket, error)),
+            Happened::Closed(word) => {
+                self.sockets.remove(&socket);
+                self.machine.handle(now, Input::Closed(socket, word));
+            }
+            Happened::Drained => {}
+        }
+    }
+
+    fn count_traffic(&mut self) {
+        let now = self.turns.now();
+        for (id, socket) in &mut self.sockets {
+            if let Some(traffic) = socket.traffic() {
+                self.machine.handle(now, Input::Traffic(*id, traffic));
+            }
+        }
+    }
+
+    /// Does what the machine says, then gives every socket with room what there is to write.
+    fn carry_out(&mut self, now: Now) {
+        while let Some(output) = self.machine.poll_output() {
+            self.output(output);
+        }
+        let Link { sockets, machine, .. } = self;
+        for (id, socket) in sockets {
+            while socket.has_room()
+                && let Some(text) = machine.poll_transmit(now, *id)
+            {
+                socket.feed(text);
+            }
+        }
+        // Writing makes steps of the timeline.
+        while let Some(output) = self.machine.poll_output() {
+            self.output(output);
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        let events = self.events.clone();
+        match output {
+            Output::Dial(socket) => {
+                let route = self.route.clone();
+                let dial = tokio::spawn(async move {
+                    let result = route.open().await.map(Box::new);
+                    // Without the task there is nobody to tell, here and below.
+                    let _ = events.send(Event::Dialled(socket, result));
+                });
+                self.dials.insert(socket, dial.abort_handle());
+            }
+            Output::Close(socket, code, reason) => {
+                self.forget_dial(socket);
+                if let Some(open) = self.sockets.remove(&socket) {
+                    tokio::spawn(open.close(code, reason));
+                }
+            }
+            Output::Drop(socket) => {
+                self.forget_dial(socket);
+                self.sockets.remove(&socket);
+            }
+            Output::Probe(socket) => {
+                self.executor.probe(ProbeSink::new(move || drop(events.send(Event::Probed(socket)))));
+            }
+            Output::Run(run) => {
+                let sink = CallSink::new(run.id.clone(), self.news.clone());
+                self.executor.start(run, sink);
+            }
+            Output::Cancel(id, why) => self.executor.cancel(&id, why),
+            Output::Store(id, text) => {
+                let spill = self.spill.clone();
+                tokio::task::spawn_blocking(move || {
+                    let ok = spill.store(&id, &text).is_ok();
+                    let _ = events.send(Event::Stored(id, ok));
+                });
+            }
+            Output::Load(id) => {
+                let spill = self.spill.clone();
+                tokio::task::spawn_blocking(move || {
+                    let text = spill.load(&id);
+                    let _ = events.send(Event::Loaded(id, text));
+                });
+            }
+            Output::Remove(id) => {
+                let spill = self.spill.clone();
+                tokio::task::spawn_blocking(move || spill.remove(&id));
+            }
+            Output::Step(step) => self.observer.step(step),
+            Output::Told(told) => self.observer.told(told),
+            Output::Changed | Output::Stopped => self.unpublished = true,
+            Output::AllowSleep => self.sleep.allow(),
+        }
+    }
+
+    fn forget_dial(&mut self, socket: SocketId) {
+        if let Some(dial) = self.dials.remove(&socket) {
+            dial.abort();
+        }
+    }
+
+    /// Publishes the state if it is new and its time has come; returns how long it may still wait.
+    fn publish(&mut self, now: Now) -> Duration {
+        if !self.unpublished {
+            return Duration::MAX;
+        }
+        let link = self.machine.snapshot(now);
+        let due = self.published_at + limits::STATUS_PACE;
+        if link.state == self.status.borrow().link.state && now.boot < due {
+            return due - now.boot;
+        }
+        self.unpublished = false;
+        self.published_at = now.boot;
+        self.status.send_replace(Arc::new(LinkSnapshot {
+            link,
+            taken: now,
+            taken_at: self.turns.unix_ms(),
+            route: Some(self.route.name()),
+            url: self.url.clone(),
+        }));
+        Duration::MAX
+    }
+}
+
+/// The next thing any socket says; never, when there is none.
+async fn next(sockets: &mut BTreeMap<SocketId, Socket>) -> (SocketId, Happened) {
+    poll_fn(|cx| {
+        for (id, socket) in sockets.iter_mut() {
+            if let Poll::Ready(happened) = socket.poll(cx) {
+                return Poll::Ready((*id, happened));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// What a socket says at once, if anything.
+async fn try_next(sockets: &mut BTreeMap<SocketId, Socket>) -> Option<(SocketId, Happened)> {
+    tokio::select! {
+        biased;
+        some = next(sockets) => Some(some),
+        () = std::future::ready(()) => None,
+    }
+}
