@@ -182,7 +182,8 @@ mod tests {
                 done.extend(feed(&mut intake, chunk.clone()));
             }
         }
-        let mut raws: Vec<_> = done.into_iter().map(|r| r.expect("whole").outcome.expect("ok").get().to_owned()).collect();
+        let mut raws: Vec<_> =
+            done.into_iter().map(|r| r.expect("whole").outcome.expect("ok").get().to_owned()).collect();
         raws.sort();
         assert_eq!(raws, [raw_a, raw_b]);
         assert!(intake.0.is_empty());
@@ -193,7 +194,10 @@ mod tests {
         let id = CallId::mint([1; 32]);
         let good = pieces(&id, &result(&id, "\"abcdefghijklmnopqrstuvwxyz\""), 40);
         let cases: [(fn(&mut ToolResultChunk), ChunkError); 6] = [
-            (|c| c.data = STANDARD.encode(vec![b'x'; STANDARD.decode(&c.data).expect("base64").len()]), ChunkError::Digest),
+            (
+                |c| c.data = STANDARD.encode(vec![b'x'; STANDARD.decode(&c.data).expect("base64").len()]),
+                ChunkError::Digest,
+            ),
             (|c| c.offset += 1, ChunkError::OutOfPlace),
             (|c| c.total += 1, ChunkError::OutOfPlace),
             (|c| c.sha256 = "00".into(), ChunkError::OutOfPlace),

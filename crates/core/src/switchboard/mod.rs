@@ -3,24 +3,43 @@
 //! One [`Switchboard`] per device. The shell mints socket and waiter numbers, decodes frames with one [`Intake`] per
 //! socket, and does what [`Switchboard::poll_output`] says, in that order.
 
+mod calls;
 mod catalogue;
+mod dispatch;
+mod frames;
+mod handover;
+mod handshake;
 mod input;
 mod intake;
+mod keys;
+mod life;
 mod output;
+mod results;
+mod snapshot;
+mod socket;
+mod stop;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::Catalogue;
-pub use input::{
-    IdempotencyKey, Input, KeyScope, OpenCall, Outcome, RestoredCall, SocketId, StoreAnswer, WaiterId,
-};
+pub use input::{IdempotencyKey, Input, KeyScope, OpenCall, Outcome, RestoredCall, SocketId, StoreAnswer, WaiterId};
 pub use intake::{Arrival, ChunkError, Intake};
 pub use output::{EndKind, Loss, Note, Output, StoreRequest};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::InstanceId;
-use crate::time::Now;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+use self::calls::Call;
+use self::life::Home;
+use self::socket::Socket;
+use self::stop::Stage as StopStage;
+use crate::id::{CallId, InstanceId};
+use crate::time::{Now, TimerTable};
 use crate::wire::{BASE_SERVER, BASE_VERSION, Features, LinkRange};
 
 /// What this relay presents itself as.
@@ -107,29 +126,119 @@ pub struct PendingCalls {
 #[derive(Debug)]
 pub struct Switchboard {
     identity: Arc<Identity>,
+    rng: StdRng,
+    /// Open sockets, oldest first; a handful at most.
+    sockets: Vec<Socket>,
+    /// Who holds the device.
+    home: Option<Home>,
+    /// Instances refused while another one answered.
+    refused: VecDeque<InstanceId>,
+    in_use_at: Option<Duration>,
+    last_heard: Option<Duration>,
+    calls: HashMap<CallId, Call>,
+    /// Calls that wait to be sent, first come first.
+    queue: VecDeque<CallId>,
+    by_key: HashMap<KeyScope, CallId>,
+    /// Number of the next call, for their order.
+    order: u64,
+    catalogue: Arc<Catalogue>,
+    stop: StopStage,
+    timers: TimerTable<Timer>,
     out: VecDeque<Output>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// hello is due.
+    Hello(SocketId),
+    /// The incumbent's answer is due, or this newcomer goes on.
+    Challenge(SocketId),
+    /// Readiness is due.
+    Ready(SocketId),
+    /// The report is due.
+    Report(SocketId),
+    /// We have to write something.
+    Beat(SocketId),
+    /// A sign of life is due.
+    Life(SocketId),
+    /// Acknowledgements have waited long enough.
+    Acks(SocketId),
+    /// The next chunk is due.
+    Chunks(SocketId),
+    /// A queued call has waited long enough.
+    Wait(CallId),
+    /// A sent call's word is due (awake time).
+    Deadline(CallId),
+    /// Grace or hold of the instance that is away.
+    Grace,
+    /// The relay has waited long enough to stop.
+    Stop,
+}
+
 impl Switchboard {
-    /// A switchboard without sockets and calls. The seed must come from the operating system.
+    /// A switchboard without sockets and calls. The seed must come from the operating system: probes and call ids are drawn
+    /// from it.
     pub fn new(identity: Arc<Identity>, seed: [u8; 32]) -> Self {
-        let _ = seed;
-        Switchboard { identity, out: VecDeque::new() }
+        Switchboard {
+            identity,
+            rng: StdRng::from_seed(seed),
+            sockets: Vec::new(),
+            home: None,
+            refused: VecDeque::new(),
+            in_use_at: None,
+            last_heard: None,
+            calls: HashMap::new(),
+            queue: VecDeque::new(),
+            by_key: HashMap::new(),
+            order: 0,
+            catalogue: Arc::default(),
+            stop: StopStage::default(),
+            timers: TimerTable::default(),
+            out: VecDeque::new(),
+        }
     }
 
     /// Takes in what happened. Outputs stand ready afterwards.
     pub fn handle(&mut self, now: Now, input: Input) {
-        let _ = (now, input, &self.identity);
+        match input {
+            Input::Connected { socket } => self.connected(now, socket),
+            Input::Arrived { socket, arrival } => self.arrived(now, socket, arrival),
+            Input::Ponged { socket, nonce } => self.ponged(now, socket, nonce),
+            Input::Heard { socket, at, mid_frame } => self.heard(socket, at, mid_frame),
+            Input::Closed { socket, word } => self.closed(now, socket, word),
+            Input::Open { waiter, call } => self.open(now, waiter, *call),
+            Input::Leave { waiter, call } => self.leave(now, waiter, &call),
+            Input::Cancel { call } => self.cancel(now, &call),
+            Input::Commit { call } => self.commit(now, &call),
+            Input::Stored { call, answer } => self.stored(now, &call, answer),
+            Input::Restore { calls } => self.restore(now, calls),
+            Input::Stop => self.stop(now),
+            Input::Revoke => self.revoke(now),
+        }
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Now) {
-        let _ = now;
+        while let Some(timer) = self.timers.expired(now) {
+            match timer {
+                Timer::Hello(socket) => self.hello_late(now, socket),
+                Timer::Challenge(socket) => self.incumbent_silent(now, socket),
+                Timer::Ready(socket) | Timer::Report(socket) => self.ready_late(now, socket),
+                Timer::Beat(socket) => self.beat(now, socket),
+                Timer::Life(socket) => self.life_due(now, socket),
+                Timer::Acks(socket) => self.flush_acks(socket),
+                Timer::Chunks(socket) => self.chunk_due(now, socket),
+                Timer::Wait(call) => self.waited(now, &call),
+                Timer::Deadline(call) => self.deadline(now, &call),
+                Timer::Grace => self.grace_over(now),
+                Timer::Stop => self.stop_now(now),
+            }
+        }
     }
 
     /// A proven link is open.
     pub fn is_ready(&self) -> bool {
-        false
+        self.ready_socket().is_some()
     }
 
     /// The next thing to do.
@@ -139,13 +248,10 @@ impl Switchboard {
 
     /// Time until [`Self::handle_timeout`] is due; `None`: nothing runs.
     pub fn poll_timeout(&self, now: Now) -> Option<Duration> {
-        let _ = now;
-        None
+        self.timers.earliest(now)
     }
 
-    /// The counts of this moment.
-    pub fn snapshot(&self, now: Now) -> SwitchboardStatus {
-        let _ = now;
-        SwitchboardStatus::default()
+    fn note(&mut self, note: Note) {
+        self.out.push_back(Output::Note(note));
     }
 }

@@ -12,6 +12,8 @@ pub use daemon::*;
 pub use features::*;
 pub use relay::*;
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 /// Name a base relay presents.
@@ -144,20 +146,17 @@ fn body<'a, T: Deserialize<'a>>(text: &'a str, kind: &'static str) -> Result<T, 
 
 /// Writes a frame as text, `n` added when it is numbered.
 fn write<F: Serialize>(frame: &F, n: Option<u64>) -> String {
-    #[derive(Serialize)]
-    struct Outer<'a, F> {
-        #[serde(flatten)]
-        frame: &'a F,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        n: Option<u64>,
-    }
     // Only a map with keys that are no strings, or a failing Serialize, can fail here; frames have neither.
-    let text = match n {
-        None => serde_json::to_string(frame),
-        Some(_) => serde_json::to_string(&Outer { frame, n }),
-    };
+    let text = serde_json::to_string(frame);
     debug_assert!(text.is_ok(), "a frame always serialises");
-    text.unwrap_or_default()
+    let mut text = text.unwrap_or_default();
+    if let Some(n) = n {
+        // An object with at least its type: the number goes before the last brace.
+        text.pop();
+        // Writing to a String does not fail.
+        let _ = write!(text, ",\"n\":{n}}}");
+    }
+    text
 }
 
 /// What both sides know of the link's version range.

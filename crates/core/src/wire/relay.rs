@@ -123,6 +123,18 @@ pub struct ToolCall {
     pub progress: bool,
 }
 
+impl ToolCall {
+    /// Writes the frame of a call that is kept.
+    pub fn encode(&self, n: Option<u64>) -> String {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Kept<'a> {
+            ToolCall(&'a ToolCall),
+        }
+        write(&Kept::ToolCall(self), n)
+    }
+}
+
 /// `cancel_call`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CancelCall {

@@ -1,0 +1,108 @@
+//! Waiting calls, and the window of what the device takes at once.
+
+use super::calls::Stage;
+use super::{EndKind, Note, SocketId, Switchboard, Timer};
+use crate::code::{Code, ToolError};
+use crate::id::{CallId, InstanceId};
+use crate::limits;
+use crate::time::{Due, Now};
+
+use super::handshake::millis;
+use super::socket::{Role, Window};
+
+impl Switchboard {
+    /// A call is ready to be sent.
+    pub(super) fn enqueue(&mut self, now: Now, id: &CallId) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.stage = Stage::Queued;
+        self.queue.push_back(id.clone());
+        self.dispatch(now);
+        self.wait(now, id);
+    }
+
+    /// A call that is still queued waits its time from now, unless it waits already.
+    pub(super) fn wait(&mut self, now: Now, id: &CallId) {
+        let timer = Timer::Wait(id.clone());
+        if self.queue.contains(id) && self.timers.get(&timer).is_none() {
+            self.timers.set(timer, Due::boot(now, limits::QUEUE_WAIT));
+        }
+    }
+
+    /// Where calls may be sent now. Nowhere while a socket is being proven with calls named on it, while the device is
+    /// about to sleep, and when the relay stops.
+    fn open_socket(&self) -> Option<(SocketId, InstanceId, Window)> {
+        let paused = self.sockets.iter().any(|socket| matches!(socket.role, Role::Resuming { .. }));
+        let sleeping = self.home.as_ref().is_some_and(|home| home.hold.is_some());
+        let ready = self.ready_socket().filter(|_| !paused && !sleeping && !self.stop.refuses())?;
+        let peer = ready.peer.as_ref()?;
+        Some((ready.id, peer.instance.clone(), peer.window))
+    }
+
+    /// Sends what may be sent, first come first; a control call passes ordinary ones that find no place.
+    pub(super) fn dispatch(&mut self, now: Now) {
+        if self.queue.is_empty() {
+            return;
+        }
+        let Some((socket, instance, window)) = self.open_socket() else { return };
+        let out = self.calls.values().filter(|call| call.is_out());
+        let (mut all, mut ordinary) =
+            out.fold((0, 0), |(all, ordinary), call| (all + 1, ordinary + usize::from(!call.control)));
+        let mut kept = std::collections::VecDeque::new();
+        while let Some(id) = self.queue.pop_front() {
+            let Some(call) = self.calls.get(&id) else { continue };
+            let control = call.control;
+            if all >= window.max || !control && ordinary >= window.max - window.reserve {
+                kept.push_back(id);
+                continue;
+            }
+            all += 1;
+            ordinary += usize::from(!control);
+            if self.needs_assigning(&id, &instance) {
+                self.assign(&id, &instance);
+            } else {
+                self.send(now, &id, socket, &instance);
+            }
+        }
+        self.queue = kept;
+    }
+
+    fn send(&mut self, now: Now, id: &CallId, socket: SocketId, instance: &InstanceId) {
+        // Taken out while it is written, so that writing may use the rest of the machine.
+        let Some(mut call) = self.calls.remove(id) else { return };
+        call.request.timeout_ms = millis(call.budget);
+        call.left = call.budget + limits::SETTLEMENT;
+        call.stage = Stage::Sent { socket, instance: instance.clone() };
+        self.timers.stop(&Timer::Wait(id.clone()));
+        self.timers.set(Timer::Deadline(id.clone()), Due::awake(now, call.left));
+        self.transmit_call(socket, &call.request);
+        self.calls.insert(id.clone(), call);
+        self.note(Note::Sent { call: id.clone() });
+    }
+
+    /// The instance never saw this call: it is sent again with what is left of its budget, before all that wait.
+    pub(super) fn send_again(&mut self, now: Now, id: &CallId) {
+        let running = self.timers.get(&Timer::Deadline(id.clone()));
+        self.timers.stop(&Timer::Deadline(id.clone()));
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let left = running.map_or(call.left, |due| due.left(now));
+        let budget = left.saturating_sub(limits::SETTLEMENT);
+        if call.restored || budget < limits::REDISPATCH_MIN {
+            let error = ToolError::nothing_done(Code::Unavailable, "the call did not reach the device");
+            return self.end(now, id, Err(error), EndKind::Expired);
+        }
+        call.budget = budget;
+        call.stage = Stage::Queued;
+        self.queue.push_front(id.clone());
+        self.wait(now, id);
+    }
+
+    /// A call has waited long enough for a ready device or a place.
+    pub(super) fn waited(&mut self, now: Now, id: &CallId) {
+        let error = if self.open_socket().is_some() {
+            self.busy()
+        } else {
+            ToolError::nothing_done(Code::Unavailable, "the device is not connected")
+        };
+        self.end(now, id, Err(error), EndKind::Expired);
+    }
+}
