@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AccountId, DeviceId};
 use crate::policy::{Profile, Role};
 
 /// A part of Holdfast that can be started and stopped by itself.
@@ -105,27 +104,27 @@ pub enum Command {
     DeviceList {},
     /// Gives a device another name.
     DeviceRename {
-        /// The device.
-        device: DeviceId,
+        /// The device, by id or name.
+        device: String,
         /// Its new name.
         name: String,
     },
     /// Makes a device the one `/mcp` means for new grants.
     DeviceDefault {
-        /// The device.
-        device: DeviceId,
+        /// The device, by id or name.
+        device: String,
     },
     /// Takes a device's credential away.
     DeviceRevoke {
-        /// The device.
-        device: DeviceId,
+        /// The device, by id or name.
+        device: String,
     },
     /// Lists connected clients.
     ClientList {},
     /// Takes a client's grant away: its calls are cancelled, its sessions end.
     ClientRevoke {
-        /// The grant, as listed.
-        grant: String,
+        /// The client's id, or one grant's, as listed.
+        client: String,
     },
     /// Makes a personal access token.
     TokenCreate {
@@ -134,15 +133,22 @@ pub enum Command {
         /// At most this role; absent means the account's own.
         #[serde(default)]
         role: Option<Role>,
-        /// Absent means the account's default device.
+        /// By id or name; absent means the account's default device.
         #[serde(default)]
-        device: Option<DeviceId>,
+        device: Option<String>,
         /// The account's name; absent means the only account.
         #[serde(default)]
         account: Option<String>,
         /// Days until it expires; absent means the default.
         #[serde(default)]
         days: Option<u32>,
+    },
+    /// Stores the credential of a remote relay that a code bought, and uses it from now on.
+    DeviceToken {
+        /// The relay's address.
+        relay: String,
+        /// The credential.
+        token: Secret,
     },
     /// Lists personal access tokens.
     TokenList {},
@@ -152,11 +158,7 @@ pub enum Command {
         token: String,
     },
     /// Revokes every grant, kills calls and stops the link.
-    CutAllAccess {
-        /// Only this account; absent means all.
-        #[serde(default)]
-        account: Option<AccountId>,
-    },
+    CutAllAccess {},
 }
 
 #[cfg(test)]

@@ -214,6 +214,8 @@ pub struct CallStep {
     pub code: Option<Code>,
     /// Who asked.
     pub client: Option<Arc<str>>,
+    /// With [`Step::Received`]: one line on what runs, for memory only.
+    pub summary: Option<Arc<str>>,
 }
 
 /// Something for the log, told once when it happens. Times are the machine's.

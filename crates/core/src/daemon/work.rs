@@ -124,7 +124,15 @@ impl Daemon {
         }
         let budget = Duration::from_millis(call.timeout_ms).clamp(limits::CALL_TIMEOUT_MIN, limits::CALL_TIMEOUT_MAX);
         self.calls.begin(now, &id, label.clone(), budget, call.progress);
-        self.step(&id, &label, Step::Received, None);
+        let about = crate::tools::summary(&call.arguments);
+        self.out.push_back(Output::Step(CallStep {
+            id: id.clone(),
+            tool: label.tool,
+            step: Step::Received,
+            code: None,
+            client: label.client,
+            summary: Some(about).filter(|s| !s.is_empty()).map(Arc::from),
+        }));
         self.out.push_back(Output::Run(Run {
             id,
             tool: call.tool,
@@ -289,7 +297,7 @@ impl Daemon {
             return;
         }
         let (tool, client) = (label.tool.clone(), label.client.clone());
-        self.out.push_back(Output::Step(CallStep { id: id.clone(), tool, step, code, client }));
+        self.out.push_back(Output::Step(CallStep { id: id.clone(), tool, step, code, client, summary: None }));
     }
 }
 

@@ -34,21 +34,20 @@ pub struct OutageLog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lost {
     at: UnixMs,
-    saved_before: u64,
     lost_before: u64,
     recorded: bool,
 }
 
 impl OutageLog {
-    /// Takes the link's state, in the order it happened. `saved` and `lost` count calls since the process started.
-    /// Returns whether what [`OutageLog::list`] shows has changed.
+    /// Takes the link's state, in the order it happened. `held` counts the calls and results this device keeps now, `lost`
+    /// those without a known outcome since the process started. Returns whether what [`OutageLog::list`] shows has changed.
     pub fn observe(
         &mut self,
         now: UnixMs,
         state: LinkState,
         since: UnixMs,
         cause: Option<&str>,
-        saved: u64,
+        held: u64,
         lost: u64,
     ) -> bool {
         let away = matches!(
@@ -63,12 +62,12 @@ impl OutageLog {
             let Some(was) = self.lost_link.take() else { return false };
             let Some(open) = self.outages.back_mut().filter(|_| was.recorded) else { return false };
             open.ended_at = Some(now);
-            open.calls_saved = saved.saturating_sub(was.saved_before);
+            // Nothing new can have come in yet: what is held now came through.
+            open.calls_saved = held;
             open.calls_lost = lost.saturating_sub(was.lost_before);
             return true;
         }
-        let was =
-            self.lost_link.get_or_insert(Lost { at: since, saved_before: saved, lost_before: lost, recorded: false });
+        let was = self.lost_link.get_or_insert(Lost { at: since, lost_before: lost, recorded: false });
         let worth_telling = !matches!(state, LinkState::Blip | LinkState::Recovering);
         if was.recorded || !worth_telling {
             return false;
@@ -92,6 +91,11 @@ impl OutageLog {
         for outage in self.outages.iter_mut().filter(|o| o.ended_at.is_none()) {
             outage.ended_at = Some(last_known.max(outage.started_at));
         }
+    }
+
+    /// Whether an outage lasts.
+    pub fn is_open(&self) -> bool {
+        self.outages.back().is_some_and(|o| o.ended_at.is_none())
     }
 
     /// Those of the last 24 h, oldest first.
@@ -128,10 +132,10 @@ mod tests {
     #[test]
     fn an_outage_starts_when_the_link_was_lost_and_counts_what_it_saved() {
         let mut log = OutageLog::default();
-        log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), 7, 1);
-        assert!(log.observe(12_000, LinkState::Outage, 12_000, Some("reset"), 7, 1));
-        assert!(!log.observe(20_000, LinkState::Recovering, 20_000, None, 7, 1));
-        assert!(log.observe(21_000, LinkState::Healthy, 21_000, None, 9, 2));
+        log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), 3, 1);
+        assert!(log.observe(12_000, LinkState::Outage, 12_000, Some("reset"), 3, 1));
+        assert!(!log.observe(20_000, LinkState::Recovering, 20_000, None, 2, 2));
+        assert!(log.observe(21_000, LinkState::Healthy, 21_000, None, 2, 2));
         let expected = Outage {
             started_at: 2_000,
             ended_at: Some(21_000),

@@ -1,0 +1,174 @@
+//! `config.toml`: what it may say, and what it says.
+
+mod error;
+mod read;
+mod reload;
+mod watch;
+
+pub use error::ConfigError;
+pub use read::{parse, read, schema, set_profile};
+pub use reload::{Applied, apply};
+pub use watch::watch;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use holdfast_core::policy::Profile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// The configuration file. Everything has a default; an empty file is a good one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The relay: a remote one, or the embedded one.
+    pub relay: RelayConfig,
+    /// How daemon and relay speak to each other.
+    pub link: LinkConfig,
+    /// What clients may do on this machine.
+    pub policy: PolicyConfig,
+    /// Where file tools work.
+    pub workspace: WorkspaceConfig,
+    /// Where this machine keeps its credentials.
+    pub secrets: SecretsConfig,
+    /// What is logged.
+    pub log: LogConfig,
+}
+
+/// The relay: a remote one, or the embedded one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RelayConfig {
+    /// Address of a remote relay. Without it `holdfast serve` embeds one.
+    #[schemars(with = "Option<String>")]
+    pub url: Option<Url>,
+    /// Where the embedded relay, or `holdfast relay`, listens.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The address clients use, when it is not the one that is listened on. Fixes issuer and resource.
+    #[schemars(with = "Option<String>")]
+    pub public_url: Option<Url>,
+    /// Certificate chain, PEM. Read again when it changes.
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of `tls_cert`, PEM.
+    pub tls_key: Option<PathBuf>,
+    /// Networks (CIDR) of reverse proxies whose forwarding headers are believed.
+    pub behind_proxy: Vec<String>,
+}
+
+impl RelayConfig {
+    /// Where the embedded relay listens by default.
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
+}
+
+impl Default for RelayConfig {
+    fn default() -> Self {
+        RelayConfig {
+            url: None,
+            listen: RelayConfig::DEFAULT_LISTEN,
+            public_url: None,
+            tls_cert: None,
+            tls_key: None,
+            behind_proxy: Vec::new(),
+        }
+    }
+}
+
+/// The base peer this build can speak to, unmodified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BasePeer {
+    /// The one base version whose wire is spoken exactly.
+    #[serde(rename = "machine-bridge-mcp@1.2.10")]
+    MachineBridge1210,
+}
+
+/// How daemon and relay speak to each other.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LinkConfig {
+    /// Daemon: demand a relay of exactly this name and version, and use no feature of the link.
+    pub compat: Option<BasePeer>,
+    /// Relay: present this name and version to daemons, and offer no feature.
+    pub identity: Option<BasePeer>,
+    /// Certificates (PEM) trusted beside the system's when dialling the relay. Nothing turns the checks off.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// What clients may do on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// `review`: read. `edit`: and write files. `agent`: and run programs as this user. `full`: everything this user may.
+    /// A reload may tighten it, never loosen it.
+    #[schemars(with = "String", extend("enum" = ["review", "edit", "agent", "full"]))]
+    pub profile: Profile,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        PolicyConfig { profile: Profile::Agent }
+    }
+}
+
+/// Where file tools work.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkspaceConfig {
+    /// The folder; `~/holdfast` by default. Never a home folder or a root.
+    pub root: Option<PathBuf>,
+}
+
+/// Where this machine keeps its credentials.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// `HOLDFAST_SECRETS` overrides it.
+    pub store: SecretStore,
+}
+
+/// Kind of store for credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SecretStore {
+    /// The system's keyring if one answers, else a 0600 file.
+    #[default]
+    Auto,
+    /// A 0600 file in the data folder.
+    File,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// The least important level that is written.
+    pub level: LogLevel,
+}
+
+/// How much is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Only what failed.
+    Error,
+    /// And what is wrong.
+    Warn,
+    /// And what happened.
+    #[default]
+    Info,
+    /// And how it happened.
+    Debug,
+}
+
+impl LogLevel {
+    /// The level's name in a log filter.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Reading and writing the file.
+
+use std::fs;
+use std::path::Path;
+
+use holdfast_core::limits;
+use holdfast_core::policy::Profile;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{nearest, position};
+use super::{Config, ConfigError};
+use crate::files::{self, FileError};
+
+/// The JSON schema of `config.toml`, for editors.
+pub fn schema() -> Schema {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.into_generator().into_root_schema_for::<Config>()
+}
+
+/// Reads the file; one that is not there is an empty one.
+pub fn read(path: &Path) -> Result<Config, ConfigError> {
+    parse(&text(path)?, path)
+}
+
+fn text(path: &Path) -> Result<String, ConfigError> {
+    let too_large = |len: u64| len > limits::CONFIG_FILE_MAX as u64;
+    match fs::metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(e) => return Err(FileError::io(path)(e).into()),
+        Ok(meta) if too_large(meta.len()) => {
+            let why = "it is larger than a configuration can be";
+            return Err(FileError::NotOurs { path: path.to_path_buf(), why }.into());
+        }
+        Ok(_) => {}
+    }
+    Ok(fs::read_to_string(path).map_err(FileError::io(path))?)
+}
+
+/// Reads a text; `path` is for messages.
+pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+    let invalid = |offset: usize, message: String| {
+        let (line, column) = position(text, offset);
+        ConfigError::Invalid { path: path.to_path_buf(), line, column, message }
+    };
+    let of_toml = |e: toml::de::Error| invalid(e.span().map_or(0, |s| s.start), e.message().trim().replace('\n', ", "));
+    let table = DeTable::parse(text).map_err(of_toml)?;
+    if let Some((offset, message)) = unknown_key(table.get_ref(), schema().as_value(), "") {
+        return Err(invalid(offset, message));
+    }
+    let config: Config = toml::from_str(text).map_err(of_toml)?;
+    if config.relay.tls_cert.is_some() != config.relay.tls_key.is_some() {
+        let offset = text.find("tls_").unwrap_or(0);
+        return Err(invalid(offset, "tls_cert and tls_key are given together or not at all".into()));
+    }
+    Ok(config)
+}
+
+/// The first key that the schema does not know, as its offset and a sentence.
+fn unknown_key(table: &DeTable<'_>, schema: &Value, place: &str) -> Option<(usize, String)> {
+    let known = schema.get("properties").and_then(Value::as_object)?;
+    let mut keys: Vec<_> = table.iter().collect();
+    keys.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in keys {
+        let name = key.get_ref().as_ref();
+        let Some(inner) = known.get(name) else {
+            let hint = match nearest(name, known.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+            };
+            let place = if place.is_empty() { String::new() } else { format!(" in [{place}]") };
+            return Some((key.span().start, format!("unknown key `{name}`{place}; {hint}")));
+        };
+        if let DeValue::Table(table) = value.get_ref()
+            && let Some(found) = unknown_key(table, inner, name)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Writes another policy profile into the file and leaves everything else in it as it is.
+pub fn set_profile(path: &Path, profile: Profile) -> Result<(), ConfigError> {
+    let old = text(path)?;
+    parse(&old, path)?;
+    let mut document: toml_edit::DocumentMut = old.parse().map_err(|e: toml_edit::TomlError| {
+        let (line, column) = position(&old, e.span().map_or(0, |s| s.start));
+        ConfigError::Invalid { path: path.to_path_buf(), line, column, message: e.message().to_owned() }
+    })?;
+    let policy = document.entry("policy").or_insert(toml_edit::table());
+    policy["profile"] = toml_edit::value(profile.as_str());
+    if let Some(dir) = path.parent() {
+        files::make_dir(dir)?;
+    }
+    Ok(files::replace(path, document.to_string().as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BasePeer, LogLevel, RelayConfig};
+
+    fn error(text: &str) -> String {
+        parse(text, Path::new("c.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default_and_a_full_one_is_read() {
+        assert_eq!(parse("", Path::new("c.toml")).unwrap(), Config::default());
+        assert_eq!(Config::default().policy.profile, Profile::Agent);
+        assert_eq!(Config::default().relay.listen, RelayConfig::DEFAULT_LISTEN);
+        let text = r#"
+            policy.profile = "edit"
+            [relay]
+            url = "https://relay.example"
+            [link]
+            compat = "machine-bridge-mcp@1.2.10"
+            [log]
+            level = "debug"
+        "#;
+        let config = parse(text, Path::new("c.toml")).unwrap();
+        assert_eq!(config.relay.url.unwrap().as_str(), "https://relay.example/");
+        assert_eq!(config.link.compat, Some(BasePeer::MachineBridge1210));
+        assert_eq!((config.policy.profile, config.log.level), (Profile::Edit, LogLevel::Debug));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_line_column_and_the_nearest_key() {
+        let table = [
+            ("lnk = 1", "c.toml:1:1: unknown key `lnk`; did you mean `link`?"),
+            ("[relay]\n  lisen = \"x\"", "c.toml:2:3: unknown key `lisen` in [relay]; did you mean `listen`?"),
+            ("# ä\nrelay.publicUrl = 1", "c.toml:2:7: unknown key `publicUrl` in [relay]; did you mean `public_url`?"),
+            ("[log]\nqqqqqqqqqqqq = 1", "c.toml:2:1: unknown key `qqqqqqqqqqqq` in [log]; known here: level"),
+            ("[relay]\ntls_cert = \"a\"", "c.toml:2:1: tls_cert and tls_key are given together or not at all"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(error(text), expected, "{text}");
+        }
+        for (text, place) in [
+            ("[relay", "c.toml:1:7: "),
+            ("[relay]\nlisten = \"nowhere\"", "c.toml:2:10: "),
+            ("[relay]\nlisten = 8787", "c.toml:2:10: "),
+            ("[policy]\nprofile = \"root\"", "c.toml:2:11: "),
+            ("[relay]\nurl = \"relay\"", "c.toml:2:7: "),
+            ("a = 1\na = 2", "c.toml:2:1: "),
+        ] {
+            assert!(error(text).starts_with(place), "{text}: {}", error(text));
+        }
+    }
+
+    #[test]
+    fn setting_the_profile_keeps_comments_and_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        set_profile(&path, Profile::Review).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[policy]\nprofile = \"review\"\n");
+        fs::write(&path, "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\nprofile = \"review\"\n").unwrap();
+        set_profile(&path, Profile::Full).unwrap();
+        let expected = "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\nprofile = \"full\"\n";
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        fs::write(&path, "polcy = 1").unwrap();
+        assert!(set_profile(&path, Profile::Full).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "polcy = 1");
+    }
+
+    #[test]
+    fn the_schema_names_every_key() {
+        let schema = schema();
+        let keys = |v: &Value| v["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(schema.as_value()), ["relay", "link", "policy", "workspace", "secrets", "log"]);
+        assert_eq!(schema.as_value()["properties"]["policy"]["properties"]["profile"]["enum"][2], "agent");
+    }
+}

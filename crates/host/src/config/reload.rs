@@ -1,0 +1,91 @@
+//! What an edit of the file changes in a running Holdfast.
+
+use holdfast_core::policy::Profile;
+use serde_json::Value;
+
+use super::Config;
+
+/// What came of an edit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The configuration that runs from now on.
+    pub running: Config,
+    /// Keys whose new value runs now.
+    pub changed: Vec<String>,
+    /// Keys whose new value waits for a restart.
+    pub restart: Vec<String>,
+    /// The profile that was asked for and not taken, because it is weaker than the running one.
+    pub not_loosened: Option<Profile>,
+}
+
+/// Applies what can be applied: the log level, and a stricter policy. Everything else waits for a restart.
+pub fn apply(running: &Config, edited: &Config) -> Applied {
+    let mut applied =
+        Applied { running: running.clone(), changed: Vec::new(), restart: Vec::new(), not_loosened: None };
+    for key in differing_keys(running, edited) {
+        match key.as_str() {
+            "log.level" => {
+                applied.running.log = edited.log.clone();
+                applied.changed.push(key);
+            }
+            "policy.profile" if edited.policy.profile < running.policy.profile => {
+                applied.running.policy = edited.policy.clone();
+                applied.changed.push(key);
+            }
+            "policy.profile" => applied.not_loosened = Some(edited.policy.profile),
+            _ => applied.restart.push(key),
+        }
+    }
+    applied
+}
+
+fn differing_keys(a: &Config, b: &Config) -> Vec<String> {
+    let tables = |config: &Config| match serde_json::to_value(config) {
+        Ok(Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    let (a, b) = (tables(a), tables(b));
+    let mut keys = Vec::new();
+    for (table, values) in &a {
+        for (key, value) in values.as_object().into_iter().flatten() {
+            if b[table][key] != *value {
+                keys.push(format!("{table}.{key}"));
+            }
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{LogLevel, PolicyConfig};
+
+    fn with_profile(profile: Profile) -> Config {
+        Config { policy: PolicyConfig { profile }, ..Config::default() }
+    }
+
+    #[test]
+    fn a_reload_tightens_the_policy_and_never_loosens_it() {
+        let agent = with_profile(Profile::Agent);
+        let tighter = apply(&agent, &with_profile(Profile::Review));
+        assert_eq!(tighter.running.policy.profile, Profile::Review);
+        assert_eq!(tighter.changed, ["policy.profile"]);
+        let looser = apply(&agent, &with_profile(Profile::Full));
+        assert_eq!(looser.running, agent);
+        assert_eq!(looser.not_loosened, Some(Profile::Full));
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_named() {
+        let mut edited = Config::default();
+        edited.relay.listen = "127.0.0.1:1".parse().unwrap();
+        edited.link.ca_file = Some("ca.pem".into());
+        edited.log.level = LogLevel::Debug;
+        let applied = apply(&Config::default(), &edited);
+        assert_eq!(applied.restart, ["relay.listen", "link.ca_file"]);
+        assert_eq!(applied.changed, ["log.level"]);
+        assert_eq!(applied.running.relay, Config::default().relay);
+        assert_eq!(applied.running.log.level, LogLevel::Debug);
+    }
+}

@@ -1,0 +1,256 @@
+//! The one writer of status: folds what the engines say into snapshots, and keeps the timeline.
+//!
+//! A reader that asks gets a fresh snapshot; a reader that waits is told of a change at most every
+//! [`limits::STATUS_EVERY`]. Nothing is derived from the timeline.
+
+mod health;
+mod outage_file;
+
+use std::sync::Arc;
+
+use holdfast_core::command::Engine;
+use holdfast_core::daemon::{CallStep, Told};
+use holdfast_core::limits;
+use holdfast_core::status::{
+    AppStatus, CallCounts, EngineState, OutageLog, RelayStatus, StatusSnapshot, Timeline, TimelineEntry, UnixMs,
+    WarningCode,
+};
+use parking_lot::Mutex;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::link::{LinkObserver, LinkSnapshot};
+use health::Health;
+
+/// See the module.
+#[derive(Debug)]
+pub struct StatusHub {
+    facts: Mutex<Facts>,
+    published: watch::Sender<Arc<StatusSnapshot>>,
+    steps: broadcast::Sender<TimelineEntry>,
+    timeline: Mutex<Timeline>,
+    changed: tokio::sync::Notify,
+}
+
+#[derive(Debug)]
+struct Facts {
+    app: AppStatus,
+    link: Option<watch::Receiver<Arc<LinkSnapshot>>>,
+    link_stopped_at: UnixMs,
+    health: Health,
+    outages: OutageLog,
+    outages_changed: bool,
+}
+
+/// Wall-clock time, for people.
+pub fn unix_ms() -> UnixMs {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl StatusHub {
+    /// A hub for this process, with the outages an earlier process remembered.
+    pub fn new(app: AppStatus, outages: OutageLog) -> Arc<StatusHub> {
+        let now = unix_ms();
+        let facts = Facts {
+            app: app.clone(),
+            link: None,
+            link_stopped_at: now,
+            health: Health::default(),
+            outages,
+            outages_changed: false,
+        };
+        Arc::new(StatusHub {
+            facts: Mutex::new(facts),
+            published: watch::Sender::new(Arc::new(StatusSnapshot::stopped(now, app))),
+            steps: broadcast::Sender::new(limits::STEPS_QUEUE),
+            timeline: Mutex::new(Timeline::default()),
+            changed: tokio::sync::Notify::new(),
+        })
+    }
+
+    /// The state at this moment.
+    pub fn snapshot(&self) -> Arc<StatusSnapshot> {
+        let mut facts = self.facts.lock();
+        let now = unix_ms();
+        let (relay, calls) = facts.look_at_link(now);
+        let before = self.published.borrow().clone();
+        let mut snapshot = StatusSnapshot {
+            seq: before.seq,
+            taken_at: now,
+            app: facts.app.clone(),
+            relay,
+            calls,
+            outages: facts.outages.list(now),
+            health: facts.health.list(),
+        };
+        if !same(&snapshot, &before) {
+            snapshot.seq += 1;
+            self.published.send_replace(Arc::new(snapshot.clone()));
+        }
+        Arc::new(snapshot)
+    }
+
+    /// Snapshots as they change.
+    pub fn watch(&self) -> watch::Receiver<Arc<StatusSnapshot>> {
+        self.published.subscribe()
+    }
+
+    /// Steps numbered `from` and later that are still known, and those to come.
+    pub fn steps(&self, from: u64) -> (Vec<TimelineEntry>, broadcast::Receiver<TimelineEntry>) {
+        let timeline = self.timeline.lock();
+        (timeline.since(from), self.steps.subscribe())
+    }
+
+    /// Publishes changes and keeps the outages of `file`, until `stop`.
+    pub async fn run(self: Arc<Self>, file: std::path::PathBuf, stop: CancellationToken) {
+        let mut every = tokio::time::interval(limits::OUTAGES_SAVE);
+        loop {
+            let mut link = self.facts.lock().link.clone();
+            let link_changed = async {
+                match &mut link {
+                    Some(link) if link.changed().await.is_ok() => {}
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.changed.notified() => {}
+                () = link_changed => {}
+                _ = every.tick() => {}
+            }
+            self.snapshot();
+            self.save_outages(&file).await;
+            tokio::time::sleep(limits::STATUS_EVERY).await;
+        }
+        self.snapshot();
+        self.save_outages(&file).await;
+    }
+
+    async fn save_outages(&self, file: &std::path::Path) {
+        let log = {
+            let mut facts = self.facts.lock();
+            if !std::mem::take(&mut facts.outages_changed) && !facts.outages.is_open() {
+                return;
+            }
+            facts.outages.clone()
+        };
+        let file = file.to_path_buf();
+        let saved = tokio::task::spawn_blocking(move || outage_file::save(&file, &log, unix_ms())).await;
+        if let Ok(Err(e)) = saved {
+            tracing::warn!("outages are not kept: {e}");
+        }
+    }
+
+    /// The outages an earlier process left in a file.
+    pub fn load_outages(file: &std::path::Path) -> OutageLog {
+        outage_file::load(file)
+    }
+
+    /// The link to look at from now on; `None` when there is none.
+    pub fn set_link(&self, link: Option<watch::Receiver<Arc<LinkSnapshot>>>) {
+        let mut facts = self.facts.lock();
+        facts.link_stopped_at = unix_ms();
+        facts.link = link;
+        drop(facts);
+        self.changed.notify_one();
+    }
+
+    /// What is known of the process changed.
+    pub fn app(&self, change: impl FnOnce(&mut AppStatus)) {
+        change(&mut self.facts.lock().app);
+        self.changed.notify_one();
+    }
+
+    /// An engine's state changed.
+    pub fn engine(&self, engine: Engine, state: EngineState) {
+        self.app(|app| drop(app.engines.insert(engine, state)));
+    }
+
+    /// Something is wrong.
+    pub fn warn(&self, code: WarningCode, text: impl Into<String>) {
+        let text = text.into();
+        if self.facts.lock().health.raise(code, unix_ms(), text.clone()) {
+            tracing::warn!(code = code.as_str(), "{text}");
+        }
+        self.changed.notify_one();
+    }
+
+    /// It is over.
+    pub fn clear(&self, code: WarningCode) {
+        self.facts.lock().health.clear(code);
+        self.changed.notify_one();
+    }
+}
+
+impl Facts {
+    fn look_at_link(&mut self, now: UnixMs) -> (RelayStatus, CallCounts) {
+        let Some(link) = self.link.as_ref().map(|l| l.borrow().clone()) else {
+            self.health.link(None, now);
+            return (RelayStatus::stopped(self.link_stopped_at), CallCounts::default());
+        };
+        let relay = link.relay_status();
+        let mut calls = link.calls().clone();
+        let age = now.saturating_sub(link.taken_at);
+        calls.oldest_ms = calls.oldest_ms.map(|ms| ms.saturating_add(age));
+        self.health.link(Some((&link, &relay)), now);
+        let held = (calls.pending + calls.queued_results) as u64;
+        let cause = relay.cause.as_deref();
+        self.outages_changed |= self.outages.observe(now, relay.state, relay.since, cause, held, link.link.lost);
+        (relay, calls)
+    }
+}
+
+/// Whether a reader would see no difference.
+fn same(a: &StatusSnapshot, b: &StatusSnapshot) -> bool {
+    let counts = |c: &CallCounts| (c.pending, c.detached, c.queued_results);
+    counts(&a.calls) == counts(&b.calls)
+        && a.calls.by_tool == b.calls.by_tool
+        && a.relay == b.relay
+        && a.app == b.app
+        && a.health == b.health
+        && a.outages == b.outages
+}
+
+impl LinkObserver for StatusHub {
+    fn step(&self, step: CallStep) {
+        let entry = TimelineEntry {
+            seq: 0,
+            at: unix_ms(),
+            call: step.id,
+            tool: step.tool,
+            step: step.step,
+            code: step.code,
+            client: step.client,
+            summary: step.summary,
+        };
+        let entry = self.timeline.lock().push(entry);
+        // Nobody may be listening.
+        let _ = self.steps.send(entry);
+    }
+
+    fn told(&self, told: Told) {
+        match told {
+            Told::FirstReady => tracing::info!("the relay can reach this machine"),
+            Told::Outage { lasting, attempts, cause, hint } => {
+                let advice = if hint { "; is this machine online?" } else { "" };
+                tracing::warn!(attempts, "the relay has been away for {} s: {cause}{advice}", lasting.as_secs());
+            }
+            Told::Recovered { lasted, attempts } => {
+                tracing::warn!(attempts, "the relay is back after {} s", lasted.as_secs());
+            }
+            Told::State { from, to, why } => tracing::info!(?from, ?to, "link: {why}"),
+            Told::GraceExpired { stopped, held } => {
+                tracing::warn!(stopped, held, "the relay stayed away too long; running calls were stopped");
+            }
+            Told::ProtocolErrors => tracing::warn!("the relay broke the protocol three times in ten minutes"),
+            Told::DeviceInUse => tracing::warn!("another running instance uses this device's credential"),
+            Told::Resumed { running, replayed, stopped, unknown, lost } => {
+                tracing::info!(running, replayed, stopped, unknown, lost, "calls were bound again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
