@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 
 use super::Mcp;
-use crate::{ApiError, AuthFailure, Principal, ResourcePath};
+use crate::{ApiError, AuthFailure, Base, Principal, ResourcePath};
 
 /// The caller of a request. Looked at before the body is read.
 pub(super) fn admit(mcp: &Mcp, parts: &Parts) -> Result<Arc<Principal>, Response> {
@@ -27,9 +27,7 @@ fn bearer(parts: &Parts) -> Option<&str> {
 
 /// RFC 6750 and RFC 9728: where to get a token, and what was wrong with this one.
 fn refusal(mcp: &Mcp, parts: &Parts, resource: &ResourcePath, failure: Option<AuthFailure>) -> Response {
-    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
-    let origin = host.map_or_else(|| mcp.state.site.origin(), |host| mcp.state.site.origin_for(host));
+    let origin = parts.extensions.get::<Base>().map_or_else(|| mcp.state.site.origin(), |base| &base.0);
     let metadata = format!("{origin}/.well-known/oauth-protected-resource{}", resource.to_path());
     let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
     let error = match failure {
