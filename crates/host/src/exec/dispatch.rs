@@ -1,14 +1,26 @@
 //! The dispatcher: finds the tool, asks the policy gate, takes a place, runs the work, and hands over its end.
 
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::CallId;
+use holdfast_core::limits;
 use holdfast_core::policy::Policy;
-use parking_lot::RwLock;
+use holdfast_core::tools::{self, Place, Refusal, Tool};
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::{Advertised, CallSink, CancelReason, Executor, Extra, ProbeSink, Run};
+use super::call::{Call, Owner, stopped};
+use super::env::Env;
+use super::{Advertised, CallSink, CancelReason, Executor, Extra, Outcome, ProbeSink, Run};
 
 /// What an executor works with.
 #[derive(Clone)]
@@ -27,6 +39,20 @@ pub struct ExecOptions {
     pub diagnose: Arc<dyn Fn() -> serde_json::Value + Send + Sync>,
 }
 
+impl ExecOptions {
+    /// The options of an executor without extras, whose `diagnose_runtime` knows no link.
+    pub fn new(workspace: PathBuf, data_dir: PathBuf, policy: Policy) -> ExecOptions {
+        ExecOptions {
+            workspace,
+            data_dir,
+            private: Vec::new(),
+            policy,
+            extra: Vec::new(),
+            diagnose: Arc::new(|| serde_json::json!({})),
+        }
+    }
+}
+
 /// Why an executor cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -40,35 +66,219 @@ pub enum OpenError {
 
 /// Runs calls on this machine.
 pub struct LocalExecutor {
+    env: Arc<Env>,
     policy: RwLock<Policy>,
+    extra: Vec<Extra>,
+    places: Arc<Mutex<Places>>,
+    tasks: TaskTracker,
+    runtime: Handle,
+}
+
+/// Calls that hold a place, and whether more may come.
+#[derive(Default)]
+struct Places {
+    closed: bool,
+    running: HashMap<CallId, Running>,
+}
+
+struct Running {
+    control: bool,
+    stop: CancellationToken,
+    why: Arc<OnceLock<CancelReason>>,
+}
+
+/// One taken place; given back on drop, so that no way out of a task keeps it.
+struct Taken {
+    places: Arc<Mutex<Places>>,
+    id: CallId,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.places.lock().running.remove(&self.id);
+    }
+}
+
+enum Work {
+    Own(&'static Tool),
+    Extra(Extra),
 }
 
 impl LocalExecutor {
     /// Makes the executor's folders, ends what a killed predecessor left running, and starts. Needs a tokio runtime.
     pub fn open(options: ExecOptions) -> Result<Arc<LocalExecutor>, OpenError> {
-        Ok(Arc::new(LocalExecutor { policy: RwLock::new(options.policy) }))
+        let places = Arc::new(Mutex::new(Places::default()));
+        let counted = Arc::clone(&places);
+        let policy = options.policy.clone();
+        let extra = options.extra.clone();
+        let env = Env::open(options, Box::new(move || counted.lock().running.len()))?;
+        Ok(Arc::new(LocalExecutor {
+            env: Arc::new(env),
+            policy: RwLock::new(policy),
+            extra,
+            places,
+            tasks: TaskTracker::new(),
+            runtime: Handle::current(),
+        }))
     }
 
-    /// Puts another policy in force for calls that start from now on.
+    /// Puts another policy in force for calls that start from now on. Tell the link, so that `hello` says it too.
     pub fn set_policy(&self, policy: Policy) {
         *self.policy.write() = policy;
+    }
+
+    /// How many calls hold a place now.
+    pub fn running(&self) -> usize {
+        self.places.lock().running.len()
+    }
+
+    fn admit(&self, run: &Run) -> Result<(Work, Policy), ToolError> {
+        let extra = self.extra.iter().find(|extra| extra.tool.name == run.tool);
+        let (work, class) = match (tools::find(&run.tool), extra) {
+            (Some(tool), _) if tool.place != Place::Relay => (Work::Own(tool), tool.class),
+            (_, Some(extra)) => (Work::Extra(extra.clone()), extra.tool.class),
+            _ => return Err(ToolError::new(Code::NotFound, "this device has no such tool")),
+        };
+        let device = self.policy.read().clone();
+        let role = run.authorization.role;
+        tools::allowed(class, role, &device).map_err(|refusal| match refusal {
+            Refusal::Policy => ToolError::new(Code::PolicyDenied, "the policy of this device does not allow this tool"),
+            Refusal::Role => ToolError::new(Code::AuthorizationDenied, "tool is not allowed for this account role"),
+        })?;
+        Ok((work, device.intersect(&Policy::of(role.profile(), "default"))))
+    }
+
+    fn take(&self, id: &CallId, control: bool) -> Result<(Taken, Running), ToolError> {
+        let mut places = self.places.lock();
+        if places.closed {
+            return Err(ToolError::nothing_done(Code::Unavailable, "this device is stopping"));
+        }
+        if places.running.contains_key(id) {
+            return Err(ToolError::new(Code::Conflict, "this call is already running"));
+        }
+        let free = if control {
+            places.running.len() < limits::DAEMON_CALLS_MAX
+        } else {
+            let ordinary = places.running.values().filter(|r| !r.control).count();
+            ordinary < limits::DAEMON_CALLS_MAX - limits::CONTROL_RESERVE
+                && places.running.len() < limits::DAEMON_CALLS_MAX
+        };
+        if !free {
+            return Err(ToolError::nothing_done(Code::Busy, "every place on this device is taken"));
+        }
+        let running = || Running { control, stop: CancellationToken::new(), why: Arc::default() };
+        let kept = running();
+        let ours = Running { control, stop: kept.stop.clone(), why: Arc::clone(&kept.why) };
+        places.running.insert(id.clone(), kept);
+        Ok((Taken { places: Arc::clone(&self.places), id: id.clone() }, ours))
     }
 }
 
 impl Executor for LocalExecutor {
-    fn start(&self, _run: Run, _sink: CallSink) {}
+    fn start(&self, run: Run, sink: CallSink) {
+        let admitted = self.admit(&run).and_then(|(work, policy)| {
+            let tool = match &work {
+                Work::Own(tool) => **tool,
+                Work::Extra(extra) => extra.tool,
+            };
+            let (taken, running) = self.take(&run.id, tool.control)?;
+            Ok((work, policy, tool, taken, running))
+        });
+        let (work, policy, tool, taken, running) = match admitted {
+            Ok(admitted) => admitted,
+            Err(refused) => return sink.finish(Err(refused)),
+        };
+        let env = Arc::clone(&self.env);
+        let owner = Owner::of(&run.authorization);
+        let Running { stop, why, .. } = running;
+        let task = async move {
+            let work = async {
+                match work {
+                    Work::Own(tool) => {
+                        let call = Call { id: run.id, owner: owner.clone(), policy, arguments: run.arguments, stop };
+                        super::route::run(&env, tool.name, call).await
+                    }
+                    Work::Extra(extra) => {
+                        tokio::select! {
+                            outcome = (extra.run)(run.arguments) => outcome,
+                            () = stop.cancelled() => Err(stopped()),
+                        }
+                    }
+                }
+            };
+            let panicked = |_| Err(ToolError::new(Code::InternalError, "the tool failed unexpectedly"));
+            let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked);
+            let outcome = say_why(outcome, why.get().copied(), &tool, run.budget);
+            let outcome = env.results.fit(&owner, outcome).await;
+            drop(taken);
+            sink.finish(outcome);
+        };
+        self.tasks.spawn_on(task, &self.runtime);
+    }
 
-    fn cancel(&self, _id: &CallId, _why: CancelReason) {}
+    fn cancel(&self, id: &CallId, why: CancelReason) {
+        if let Some(running) = self.places.lock().running.get(id) {
+            // The first reason stands.
+            let _ = running.why.set(why);
+            running.stop.cancel();
+        }
+    }
 
     fn probe(&self, sink: ProbeSink) {
-        sink.proven();
+        if self.places.lock().closed {
+            return;
+        }
+        // A probe needs no place, but everything else a call needs: the runtime, and a thread that may block.
+        self.tasks.spawn_on(
+            async move {
+                if tokio::task::spawn_blocking(|| ()).await.is_ok() {
+                    sink.proven();
+                }
+            },
+            &self.runtime,
+        );
     }
 
     fn advertised(&self) -> Advertised {
-        Advertised::default()
+        let policy = self.policy.read();
+        let own = tools::advertised(&policy).map(|tool| tool.name);
+        let extra = self.extra.iter().filter(|extra| policy.allows(extra.tool.class)).map(|extra| extra.tool.name);
+        Advertised {
+            tools: own.chain(extra).map(str::to_owned).collect(),
+            policy: serde_json::to_value(&*policy).unwrap_or_default(),
+        }
     }
 
     fn shutdown(&self) -> BoxFuture<'static, ()> {
-        Box::pin(async {})
+        {
+            let mut places = self.places.lock();
+            places.closed = true;
+            for running in places.running.values() {
+                let _ = running.why.set(CancelReason::Shutdown);
+                running.stop.cancel();
+            }
+        }
+        self.tasks.close();
+        let (env, tasks) = (Arc::clone(&self.env), self.tasks.clone());
+        Box::pin(async move {
+            env.trees.close().await;
+            tasks.wait().await;
+        })
     }
+}
+
+/// Gives work that was stopped the word for the reason. Work that was done by then keeps its result.
+fn say_why(outcome: Outcome, why: Option<CancelReason>, tool: &Tool, budget: Duration) -> Outcome {
+    let mut error = match outcome {
+        Err(error) if error.code == Code::Cancelled => error,
+        other => return other,
+    };
+    if why == Some(CancelReason::Timeout) {
+        error.code = Code::Timeout;
+        error.message = format!("{} did not end within {} s and was stopped", tool.name, budget.as_secs());
+        error.retryable = tool.read_only();
+    } else {
+        error.message = "the call was stopped".into();
+    }
+    Err(error)
 }

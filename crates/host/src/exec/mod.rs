@@ -4,7 +4,13 @@
 //! executor's duty is that a cancelled call leaves no process behind. Nothing below this module logs arguments, paths,
 //! environments or output.
 
+mod call;
 mod dispatch;
+mod env;
+mod files;
+mod process;
+mod results;
+mod route;
 
 use std::fmt;
 use std::sync::Arc;
@@ -126,3 +132,6 @@ impl fmt::Debug for Extra {
         f.debug_tuple("Extra").field(&self.tool.name).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Which process a number means, so that nothing is killed for having inherited a number.
+
+/// What tells this boot of the machine from any other; empty where a process's start time already does.
+pub(super) fn boot() -> String {
+    #[cfg(target_os = "linux")]
+    return std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    #[cfg(not(target_os = "linux"))]
+    String::new()
+}
+
+/// When a process started, as its system writes it; nothing if there is no such process.
+#[cfg(target_os = "linux")]
+pub(super) fn started(pid: u32) -> Option<String> {
+    stat(pid).map(|stat| stat.started)
+}
+
+/// When a process started, as its system writes it; nothing if there is no such process.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(super) fn started(pid: u32) -> Option<String> {
+    let out = std::process::Command::new("/bin/ps").args(["-o", "lstart=", "-p", &pid.to_string()]).output().ok()?;
+    let text = String::from_utf8(out.stdout).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Job objects end with their process on Windows; nobody asks.
+#[cfg(windows)]
+pub(super) fn started(_pid: u32) -> Option<String> {
+    None
+}
+
+/// A living process that carries a mark in its environment.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub(super) struct Marked {
+    pub(super) pid: u32,
+    pub(super) group: u32,
+}
+
+/// Every living process of this user whose environment holds `entry` (`NAME=value`). Only Linux shows environments.
+#[cfg(target_os = "linux")]
+pub(super) fn marked(entry: &str) -> Vec<Marked> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    all.filter_map(|process| {
+        let pid: u32 = process.ok()?.file_name().to_str()?.parse().ok()?;
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        environment.split(|b| *b == 0).any(|e| e == entry.as_bytes()).then_some(())?;
+        let stat = stat(pid)?;
+        stat.alive.then_some(Marked { pid, group: stat.group })
+    })
+    .collect()
+}
+
+/// Every living process of this user whose environment holds `entry` (`NAME=value`). Only Linux shows environments.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn marked(_entry: &str) -> Vec<Marked> {
+    Vec::new()
+}
+
+/// Whether a process group that exists has a member that is not dead; true where that cannot be told.
+#[cfg(unix)]
+pub(super) fn has_living_member(group: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    if let Ok(all) = std::fs::read_dir("/proc") {
+        return all.flatten().any(|process| {
+            let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
+            pid.and_then(stat).is_some_and(|stat| stat.alive && stat.group == group)
+        });
+    }
+    let _ = group;
+    true
+}
+
+#[cfg(target_os = "linux")]
+struct Stat {
+    alive: bool,
+    group: u32,
+    started: String,
+}
+
+#[cfg(target_os = "linux")]
+fn stat(pid: u32) -> Option<Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may hold anything, parentheses too.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(Stat {
+        alive: !matches!(*fields.first()?, "Z" | "X"),
+        group: fields.get(2)?.parse().ok()?,
+        started: (*fields.get(19)?).to_owned(),
+    })
+}

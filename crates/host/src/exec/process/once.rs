@@ -1,0 +1,169 @@
+//! run_process and exec_command: a program run to its end.
+
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::code::{Code, ToolError};
+use holdfast_core::limits;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use super::environment;
+use super::output::{HeadTail, pour};
+use crate::exec::Outcome;
+use crate::exec::call::{Call, bounded, encode, stopped};
+use crate::exec::env::Env;
+use crate::exec::files::here;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunProcess {
+    argv: Vec<String>,
+    #[serde(default = "here")]
+    cwd: String,
+    timeout_seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExecCommand {
+    command: String,
+    timeout_seconds: Option<u64>,
+}
+
+/// What a program left behind.
+#[derive(Serialize)]
+struct Finished {
+    /// Nothing when a signal ended it.
+    code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    stdout: String,
+    stderr: String,
+    stdout_truncated_bytes: u64,
+    stderr_truncated_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_base64: Option<String>,
+    /// It ended, but something it started did not and was ended after it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background_ended: bool,
+    /// Processes that left the program's group and still run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    escaped_pids: Vec<u32>,
+}
+
+pub(in crate::exec) async fn run_process(env: &Arc<Env>, call: &Call) -> Outcome {
+    let args: RunProcess = call.arguments()?;
+    let timeout = timeout(args.timeout_seconds)?;
+    run(env, call, environment::command(env, call, &args.argv, &args.cwd)?, timeout).await
+}
+
+pub(in crate::exec) async fn exec_command(env: &Arc<Env>, call: &Call) -> Outcome {
+    let args: ExecCommand = call.arguments()?;
+    let timeout = timeout(args.timeout_seconds)?;
+    run(env, call, environment::shell(env, call, &args.command)?, timeout).await
+}
+
+fn timeout(seconds: Option<u64>) -> Result<Duration, ToolError> {
+    let (max, default) = (limits::EXEC_TIMEOUT_MAX.as_secs() as usize, limits::EXEC_TIMEOUT_DEFAULT.as_secs() as usize);
+    bounded("timeout_seconds", seconds, 1, max, default).map(|seconds| Duration::from_secs(seconds as u64))
+}
+
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    Stopped,
+}
+
+async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
+    call.check()?;
+    let mut tree = env.trees.spawn(command, Stdio::null())?;
+    let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
+    let (stdout, stderr) = (kept(), kept());
+    let (out, err) = tree.output();
+    let mut reading = tokio::spawn({
+        let (stdout, stderr) = (Arc::clone(&stdout), Arc::clone(&stderr));
+        async move {
+            let read_out = async {
+                if let Some(out) = out {
+                    pour(out, stdout, HeadTail::push).await
+                }
+            };
+            let read_err = async {
+                if let Some(err) = err {
+                    pour(err, stderr, HeadTail::push).await
+                }
+            };
+            tokio::join!(read_out, read_err);
+        }
+    });
+
+    let end = tokio::select! {
+        status = tree.wait() => match status {
+            Ok(status) => End::Exited(status),
+            Err(_) => End::Stopped,
+        },
+        () = tokio::time::sleep(timeout) => End::TimedOut,
+        () = call.stop.cancelled() => End::Stopped,
+    };
+    let exited = matches!(end, End::Exited(_));
+    // Somebody may still hold the pipes: what the program left running, or what escaped.
+    let silent = exited && tokio::time::timeout(limits::OUTPUT_DRAIN_WAIT, &mut reading).await.is_ok();
+    let background_ended = exited && tree.lives();
+    let mut escaped_pids = Vec::new();
+    if !silent || background_ended {
+        tree.ask(&CancellationToken::new()).await;
+        (_, escaped_pids) = tree.end().await;
+    }
+    if !silent {
+        let _ = tokio::time::timeout(limits::OUTPUT_DRAIN_WAIT, &mut reading).await;
+        reading.abort();
+    }
+
+    let (out, err) = (stdout.lock().shown(), stderr.lock().shown());
+    let (code, signal) = match &end {
+        End::Exited(status) => (status.code(), signal_of(status)),
+        _ => (None, None),
+    };
+    let finished = Finished {
+        code,
+        signal,
+        stdout: out.text,
+        stderr: err.text,
+        stdout_truncated_bytes: out.truncated_bytes,
+        stderr_truncated_bytes: err.truncated_bytes,
+        stdout_base64: out.base64,
+        stderr_base64: err.base64,
+        background_ended,
+        escaped_pids,
+    };
+    let failed = match end {
+        End::Exited(status) if status.success() => return encode(&finished),
+        End::Exited(_) => {
+            let how = code.map(|code| format!("exited with code {code}"));
+            let how = how.or(signal.map(|signal| format!("was ended by signal {signal}")));
+            ToolError::new(Code::ExecutionFailed, format!("the program {}", how.unwrap_or_else(|| "failed".into())))
+        }
+        End::TimedOut => ToolError::new(
+            Code::Timeout,
+            format!("the program did not end within {} s and was killed with everything it started", timeout.as_secs()),
+        ),
+        End::Stopped => stopped(),
+    };
+    Err(failed.with_details(&finished))
+}
+
+#[cfg(unix)]
+pub(super) fn signal_of(status: &ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(status)
+}
+
+#[cfg(windows)]
+pub(super) fn signal_of(_status: &ExitStatus) -> Option<i32> {
+    None
+}

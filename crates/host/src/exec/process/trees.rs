@@ -1,0 +1,283 @@
+//! Every process tree of this executor: started under one lock, noted on disk, killed as a group.
+//!
+//! A tree is a process group (a job object on Windows). `<data>/calls/` has one note per living tree, so that the next
+//! process of this data folder can end what a killed one left running. A program that leaves its group on purpose
+//! escapes; it carries a mark in its environment, by which it is found and reported.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::code::{Code, ToolError};
+use holdfast_core::limits;
+use parking_lot::Mutex;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use serde::{Deserialize, Serialize};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::identity;
+use crate::exec::call::{invalid, io_error, random_name};
+
+/// Name of the variable that marks a tree.
+const MARK: &str = "HOLDFAST_RUN";
+/// How often a dying group is looked at: its end is no event.
+const LOOK: Duration = Duration::from_millis(20);
+
+pub(in crate::exec) struct Trees {
+    notes: PathBuf,
+    boot: String,
+    state: Mutex<State>,
+    /// Told whenever a tree is gone.
+    gone: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    /// Process groups that may have living members, with the mark of each.
+    living: HashMap<u32, String>,
+    escaped: u64,
+    leftovers: usize,
+}
+
+/// What the executor's processes are doing, for `diagnose_runtime`.
+#[derive(Serialize)]
+pub(in crate::exec) struct TreeCounts {
+    running: usize,
+    /// Programs that left their group and outlived their call, since the start.
+    escaped: u64,
+    /// Trees of a killed predecessor that were ended at the start.
+    leftovers_ended: usize,
+}
+
+/// A living tree as `<data>/calls/` notes it.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    pid: u32,
+    started: Option<String>,
+    boot: String,
+    mark: String,
+}
+
+/// A running tree. Dropped before it ended, it is killed at once.
+pub(in crate::exec) struct Tree {
+    trees: Arc<Trees>,
+    child: Box<dyn ChildWrapper>,
+    group: u32,
+    mark: String,
+}
+
+impl Trees {
+    /// Ends the trees that the notes of a predecessor name, and starts with none.
+    pub(in crate::exec) fn open(notes: PathBuf) -> io::Result<Arc<Trees>> {
+        let boot = identity::boot();
+        let mut state = State::default();
+        for entry in std::fs::read_dir(&notes)? {
+            let path = entry?.path();
+            let note = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
+            if note.is_some_and(|note| note.boot == boot && end_leftover(&note)) {
+                state.leftovers += 1;
+            }
+            std::fs::remove_file(&path)?;
+        }
+        Ok(Arc::new(Trees { notes, boot, state: Mutex::new(state), gone: Notify::new() }))
+    }
+
+    /// Starts a program as the leader of a new tree, its output piped.
+    pub(in crate::exec) fn spawn(self: &Arc<Self>, mut command: Command, stdin: Stdio) -> Result<Tree, ToolError> {
+        let mark = random_name("run_")?;
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).env(MARK, &mark);
+        let mut wrapped = CommandWrap::from(command);
+        #[cfg(unix)]
+        wrapped.wrap(process_wrap::tokio::ProcessGroup::leader());
+        #[cfg(windows)]
+        wrapped.wrap(process_wrap::tokio::JobObject);
+        wrapped.wrap(process_wrap::tokio::KillOnDrop);
+
+        // Under the lock, so that no tree can start behind the back of `close`.
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(ToolError::nothing_done(Code::Unavailable, "this device is stopping"));
+        }
+        let child = wrapped.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
+            io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
+            _ => io_error("the program cannot be started", &e),
+        })?;
+        let group = child.id().unwrap_or_default();
+        state.living.insert(group, mark.clone());
+        drop(state);
+        let tree = Tree { trees: Arc::clone(self), child, group, mark };
+        let note =
+            Note { pid: group, started: identity::started(group), boot: self.boot.clone(), mark: tree.mark.clone() };
+        // Without its note the tree would outlive a killed daemon; then it must not run at all.
+        serde_json::to_vec(&note)
+            .map_err(io::Error::other)
+            .and_then(|text| std::fs::write(self.note(group), text))
+            .map_err(|e| io_error("the process cannot be noted", &e))?;
+        Ok(tree)
+    }
+
+    /// Lets no tree start any more, ends all, and waits until every one is gone.
+    pub(in crate::exec) async fn close(&self) {
+        let living: Vec<u32> = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            state.living.keys().copied().collect()
+        };
+        for group in &living {
+            signal(*group, Signal::Term);
+        }
+        let all_gone = async {
+            loop {
+                let told = self.gone.notified();
+                if self.state.lock().living.is_empty() {
+                    break;
+                }
+                told.await;
+            }
+        };
+        tokio::pin!(all_gone);
+        if tokio::time::timeout(limits::TREE_KILL_WAIT, &mut all_gone).await.is_ok() {
+            return;
+        }
+        for group in self.state.lock().living.keys() {
+            signal(*group, Signal::Kill);
+        }
+        // Whoever owns a tree reaps it; a process the kernel will not let go must not hold the stop up.
+        let _ = tokio::time::timeout(limits::TREE_KILL_WAIT, all_gone).await;
+    }
+
+    pub(in crate::exec) fn counts(&self) -> TreeCounts {
+        let state = self.state.lock();
+        TreeCounts { running: state.living.len(), escaped: state.escaped, leftovers_ended: state.leftovers }
+    }
+
+    fn note(&self, group: u32) -> PathBuf {
+        self.notes.join(group.to_string())
+    }
+}
+
+impl Tree {
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin().take()
+    }
+
+    pub(super) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdout().take(), self.child.stderr().take())
+    }
+
+    /// Waits for the program itself. What it started may live on until [`Tree::end`].
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Whether the group still has a living member.
+    pub(super) fn lives(&self) -> bool {
+        group_lives(self.group)
+    }
+
+    /// Asks the tree to end and waits a while for it, or until `now`. Returns the program's exit if it came.
+    pub(super) async fn ask(&mut self, now: &CancellationToken) -> Option<ExitStatus> {
+        if now.is_cancelled() {
+            return None;
+        }
+        signal(self.group, Signal::Term);
+        tokio::select! {
+            gone = tokio::time::timeout(limits::TREE_KILL_WAIT, self.until_gone()) => gone.ok().flatten(),
+            () = now.cancelled() => None,
+        }
+    }
+
+    /// Ends what still lives: kills, and waits until it is gone. Returns the program's exit and the escaped processes.
+    pub(super) async fn end(mut self) -> (Option<ExitStatus>, Vec<u32>) {
+        // The group may outlive its leader; the signal goes to whoever is left.
+        signal(self.group, Signal::Kill);
+        let _ = self.child.start_kill();
+        let status = tokio::time::timeout(limits::TREE_KILL_WAIT, self.until_gone()).await;
+        (status.ok().flatten(), self.escaped())
+    }
+
+    async fn until_gone(&mut self) -> Option<ExitStatus> {
+        let status = self.child.wait().await.ok();
+        while self.lives() {
+            tokio::time::sleep(LOOK).await;
+        }
+        status
+    }
+
+    /// Living processes with this tree's mark outside its group.
+    fn escaped(&self) -> Vec<u32> {
+        let marked = identity::marked(&format!("{MARK}={}", self.mark));
+        let escaped: Vec<u32> = marked.iter().filter(|p| p.group != self.group).map(|p| p.pid).collect();
+        self.trees.state.lock().escaped += escaped.len() as u64;
+        escaped
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if self.lives() {
+            signal(self.group, Signal::Kill);
+        }
+        let _ = std::fs::remove_file(self.trees.note(self.group));
+        self.trees.state.lock().living.remove(&self.group);
+        self.trees.gone.notify_waiters();
+    }
+}
+
+/// Ends a tree of a killed predecessor, if its note still means the same processes.
+fn end_leftover(note: &Note) -> bool {
+    let leader = note.started.is_some() && identity::started(note.pid) == note.started;
+    let member = || identity::marked(&format!("{MARK}={}", note.mark)).iter().any(|p| p.group == note.pid);
+    let ours = leader || member();
+    if ours {
+        signal(note.pid, Signal::Kill);
+    }
+    ours
+}
+
+#[derive(Clone, Copy)]
+enum Signal {
+    Term,
+    Kill,
+}
+
+#[cfg(unix)]
+fn signal(group: u32, signal: Signal) {
+    use nix::sys::signal::{Signal as Unix, killpg};
+    let signal = match signal {
+        Signal::Term => Unix::SIGTERM,
+        Signal::Kill => Unix::SIGKILL,
+    };
+    if let Some(group) = pid(group) {
+        let _ = killpg(group, signal);
+    }
+}
+
+#[cfg(unix)]
+fn group_lives(group: u32) -> bool {
+    // EPERM means that somebody is there. A dead process nobody reaped yet is there too, and does not count.
+    pid(group).is_some_and(|group| nix::sys::signal::killpg(group, None) != Err(nix::errno::Errno::ESRCH))
+        && identity::has_living_member(group)
+}
+
+/// Never 0 or 1: those would be our own group and everybody.
+#[cfg(unix)]
+fn pid(group: u32) -> Option<nix::unistd::Pid> {
+    i32::try_from(group).ok().filter(|group| *group > 1).map(nix::unistd::Pid::from_raw)
+}
+
+/// A job object cannot be asked, only ended, and its handle is the child's.
+#[cfg(windows)]
+fn signal(_group: u32, _signal: Signal) {}
+
+#[cfg(windows)]
+fn group_lives(_group: u32) -> bool {
+    false
+}
