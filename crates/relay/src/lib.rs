@@ -25,5 +25,5 @@ pub use http::error::ApiError;
 pub use http::{Base, RequestId, Source};
 pub use oauth::{ApprovalView, Approved};
 pub use principal::{AuthFailure, GrantId, Principal, ResourcePath, Scopes};
-pub use relay::{Exposure, RelayHandle, RelayOptions, StartError, start};
+pub use relay::{Exposure, Offline, RelayHandle, RelayOptions, StartError, start};
 pub use state::{AppState, Site};

@@ -198,28 +198,8 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
         Some(first) => first.local_addr().map_err(|error| StartError::Bind { addr: options.listen, error })?,
         None => options.listen,
     };
-    let site = Site::new(&options, addr);
-    let blocking = {
-        let (options, site) = (options.clone(), site.clone());
-        tokio::task::spawn_blocking(move || open(&options, &site)).await
-    };
-    let Opened { store, auth, devices, tls } = blocking.map_err(|_| StoreError::Closed)??;
-    let (stop, abort, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
-    let state = Arc::new(AppState {
-        devices: Arc::new(devices),
-        store,
-        auth,
-        clock: options.clock.clone(),
-        site,
-        identity: options.identity.clone(),
-        body_max: options.body_max,
-        extra_tools: options.extra_tools.clone(),
-        stop: stop.clone(),
-        people: Default::default(),
-        oauth: Default::default(),
-        enrolment: Default::default(),
-        counters: Default::default(),
-    });
+    let (state, tls) = assemble(&options, addr).await?;
+    let (stop, abort, tasks) = (state.stop.clone(), CancellationToken::new(), TaskTracker::new());
     let server = Server {
         app: crate::http::app(&state),
         tls: tls.clone(),
@@ -235,8 +215,70 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
     if let Some(certificates) = tls {
         tasks.spawn(certificates.watch(stop.clone()));
     }
+    tasks.spawn(housekeeping(state.clone(), stop.clone()));
     let admin = Admin { state: state.clone() };
     Ok(RelayHandle { addr, admin, state, stop, abort, tasks })
+}
+
+/// Administration of a relay that does not run: works on its store and listens on nothing.
+#[derive(Debug)]
+pub struct Offline {
+    /// Administration.
+    pub admin: Admin,
+}
+
+impl Offline {
+    /// Opens the store. The caller holds the lock of its folder.
+    pub async fn open(options: RelayOptions) -> Result<Offline, StartError> {
+        let (state, _) = assemble(&options, options.listen).await?;
+        Ok(Offline { admin: Admin { state } })
+    }
+
+    /// Closes the store; what was written stands on disk then.
+    pub async fn close(self) {
+        let store = self.admin.state.store.clone();
+        drop(tokio::task::spawn_blocking(move || store.close()).await);
+    }
+}
+
+async fn assemble(
+    options: &RelayOptions,
+    addr: SocketAddr,
+) -> Result<(Arc<AppState>, Option<Arc<Certificates>>), StartError> {
+    let site = Site::new(options, addr);
+    let blocking = {
+        let (options, site) = (options.clone(), site.clone());
+        tokio::task::spawn_blocking(move || open(&options, &site)).await
+    };
+    let Opened { store, auth, devices, tls } = blocking.map_err(|_| StoreError::Closed)??;
+    let state = Arc::new(AppState {
+        devices: Arc::new(devices),
+        store,
+        auth,
+        clock: options.clock.clone(),
+        site,
+        identity: options.identity.clone(),
+        body_max: options.body_max,
+        extra_tools: options.extra_tools.clone(),
+        stop: CancellationToken::new(),
+        people: Default::default(),
+        oauth: Default::default(),
+        enrolment: Default::default(),
+        counters: Default::default(),
+    });
+    Ok((state, tls))
+}
+
+/// Forgets what expired, now and then.
+async fn housekeeping(state: Arc<AppState>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = crate::oauth::sweep(&state).await {
+            tracing::warn!(%error, "what expired could not be forgotten");
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_none() {
+            return;
+        }
+    }
 }
 
 struct Opened {
