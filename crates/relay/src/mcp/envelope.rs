@@ -134,8 +134,9 @@ pub(super) struct Params<'a> {
     /// The request that `notifications/cancelled` means.
     #[serde(default, borrow, rename = "requestId", deserialize_with = "present")]
     pub request_id: Option<&'a RawValue>,
+    /// Read by [`params`]; see [`Meta`].
     #[serde(default, borrow, rename = "_meta", deserialize_with = "present")]
-    meta: Option<&'a RawValue>,
+    pub meta: Option<&'a RawValue>,
 }
 
 /// What the front itself needs of `params._meta`.
