@@ -228,6 +228,7 @@ limits! {
     SEARCH_QUERY_MAX: usize = 4 * KIB, "bytes", "A text to search for.";
     SEARCH_LINE_MAX: usize = 500, "characters", "A matching line as shown.";
     PATCH_FILES_MAX: usize = 256, "files", "Files changed by one patch.";
+    PATCH_BYTES_MAX: usize = 32 * MIB, "bytes", "Files changed by one patch, old and new text together: it is staged in memory.";
     PATH_MAX: usize = 4 * KIB, "bytes", "A path in arguments.";
     GIT_LOG_MAX: usize = 100, "commits", "Largest max_count of git_log.";
     GIT_STATUS_MAX: usize = 5000, "entries", "Entries of one git_status.";
@@ -325,6 +326,7 @@ limits! {
     ACCESS_PER_GRANT: usize = 8, "tokens", "Access tokens of one grant alive at once; refreshing more often ends the oldest.";
     GRANTS_PER_CLIENT: usize = 16, "grants", "Grants of one account to one client; the oldest makes room.";
     GRANTS_PER_ACCOUNT: usize = 512, "grants", "Grants of one account; the oldest makes room.";
+    SWEEP_EVERY: Duration = secs(600), "time", "How often expired grants, codes and clients are forgotten; what expired counts for nothing before that too.";
     REVOCATIONS_QUEUE: usize = 1024, "grants", "Revocations waiting for a slow listener; one that fell behind checks every grant it knows.";
 }
 

@@ -64,7 +64,7 @@ impl Server {
                     self.tasks.spawn(async move {
                         let abort = server.abort.clone();
                         // `None` means cut off, and there is nobody to tell.
-                        drop(abort.run_until_cancelled(server.connection(stream, peer)).await);
+                        let _ = abort.run_until_cancelled(server.connection(stream, peer)).await;
                         drop(permit);
                     });
                 }

@@ -1,8 +1,22 @@
-//! Counts of this relay, for `/metrics`.
+//! Counts of this relay, for `/metrics`: the same that `server_info` tells of one device, over all of them.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use http::StatusCode;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, header};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::error::ApiError;
+use crate::devices::CountersView;
+use crate::state::AppState;
 
 /// Answers by class, since the start.
 #[derive(Debug, Default)]
@@ -18,13 +32,94 @@ impl Counters {
         }
     }
 
-    /// Answers of one class: 2 for 2xx.
-    pub(crate) fn of_class(&self, class: usize) -> u64 {
+    fn of_class(&self, class: usize) -> u64 {
         self.by_class.get(class).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 }
 
+/// One reading of everything.
+#[derive(Debug)]
+struct Reading {
+    answers: [(u64, &'static str); 3],
+    totals: CountersView,
+    devices: usize,
+    ready: usize,
+    active: usize,
+    queued: usize,
+    detached: usize,
+    uncommitted: usize,
+    request_keys: usize,
+    oldest: Duration,
+}
+
+impl Reading {
+    fn take(state: &AppState) -> Reading {
+        let count = |class| state.counters.of_class(class);
+        let mut reading = Reading {
+            answers: [(count(2) + count(3), "successful"), (count(4), "client_error"), (count(5), "server_error")],
+            totals: state.devices.counters(),
+            devices: 0,
+            ready: 0,
+            active: 0,
+            queued: 0,
+            detached: 0,
+            uncommitted: 0,
+            request_keys: 0,
+            oldest: Duration::ZERO,
+        };
+        for room in state.devices.rooms() {
+            let status = room.status();
+            let pending = &status.link.pending;
+            reading.devices += 1;
+            reading.ready += usize::from(status.link.ready);
+            reading.active += pending.active;
+            reading.queued += pending.queued;
+            reading.detached += pending.detached;
+            reading.uncommitted += pending.uncommitted;
+            reading.request_keys += pending.keyed;
+            reading.oldest = reading.oldest.max(status.oldest.unwrap_or_default());
+        }
+        reading
+    }
+}
+
+impl Collector for Reading {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut gauge = |name: &str, help: &str, value: f64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        gauge("devices", "Devices seen or called since the start", self.devices as f64)?;
+        gauge("devices_ready", "Devices whose link is ready", self.ready as f64)?;
+        gauge("calls_pending", "Calls held", self.active as f64)?;
+        gauge("calls_pending_queued", "Calls waiting to be sent", self.queued as f64)?;
+        gauge("calls_pending_detached", "Calls sent whose link is down", self.detached as f64)?;
+        gauge("calls_pending_uncommitted", "Calls ended and not yet handed over", self.uncommitted as f64)?;
+        gauge("calls_pending_request_keys", "Calls with an idempotency key", self.request_keys as f64)?;
+        gauge("calls_pending_oldest_seconds", "Age of the oldest call", self.oldest.as_secs_f64())?;
+        let mut counter = |name: &str, help: &str, value: u64| {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+        };
+        for (value, class) in self.answers {
+            counter(&format!("http_answers_{class}"), "HTTP answers of that class", value)?;
+        }
+        // By its serialised names, so that a new counter shows here by itself.
+        if let Ok(serde_json::Value::Object(totals)) = serde_json::to_value(self.totals) {
+            for (name, value) in totals {
+                counter(&name, "Count over all devices since the start", value.as_u64().unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// `GET /metrics` in the OpenMetrics text format.
-pub(super) async fn metrics() -> String {
-    String::new()
+pub(super) async fn metrics(State(state): State<Arc<AppState>>) -> Result<Response, ApiError> {
+    let mut registry = Registry::with_prefix("holdfast");
+    registry.register_collector(Box::new(Reading::take(&state)));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)
+        .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the counts cannot be written"))?;
+    Ok(([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response())
 }

@@ -1,6 +1,7 @@
 //! The HTTP surface: one router, one guard in front of it, and the listeners below it.
 
 pub(crate) mod api;
+mod drill;
 pub mod error;
 mod guard;
 pub(crate) mod json;
