@@ -77,12 +77,13 @@ pub struct Daemon {
 impl Daemon {
     /// A daemon at rest. `seed` is for jitter only.
     pub fn new(now: Now, settings: Settings, seed: u64) -> Self {
+        let outbox = Outbox::new(settings.compat);
         Daemon {
             settings,
             dialer: Dialer::new(seed),
             outage: Outage::new(),
             calls: Calls::default(),
-            outbox: Outbox::default(),
+            outbox,
             serving: None,
             deaf: false,
             candidate: None,
@@ -147,16 +148,6 @@ impl Daemon {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Now) {
         self.pass(now);
-        while let Some(dial) = self.dialer.handle_timeout(now) {
-            match dial {
-                Dial::Try(socket) => self.out.push_back(Output::Dial(socket)),
-                Dial::GiveUp(socket) => {
-                    self.out.push_back(Output::Drop(socket));
-                    self.note_away(now, "no answer in time".into(), None);
-                }
-            }
-            self.changed = true;
-        }
         for socket in self.sockets() {
             let end = self.session(socket).and_then(|session| session.handle_timeout(now));
             if let Some(end) = end {
@@ -173,6 +164,16 @@ impl Daemon {
                 Timer::NoSleep => self.awake_again(now),
                 Timer::Stop => self.stop_stage_over(now),
             }
+        }
+        while let Some(dial) = self.dialer.handle_timeout(now) {
+            match dial {
+                Dial::Try(socket) => self.out.push_back(Output::Dial(socket)),
+                Dial::GiveUp(socket) => {
+                    self.out.push_back(Output::Drop(socket));
+                    self.note_away(now, "no answer in time".into(), None);
+                }
+            }
+            self.changed = true;
         }
         let attempts = self.dialer.attempts();
         self.outage.handle_timeout(now, attempts, &mut self.told);

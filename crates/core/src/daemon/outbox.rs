@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::Compat;
 use super::calls::Label;
 use crate::code::{Code, ToolError};
 use crate::id::CallId;
@@ -82,8 +84,9 @@ pub(super) enum Piece {
 }
 
 /// Results that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
+    compat: Compat,
     /// In the order the calls ended.
     entries: BTreeMap<u64, (CallId, Entry)>,
     index: BTreeMap<CallId, u64>,
@@ -96,11 +99,25 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    pub fn new(compat: Compat) -> Self {
+        Outbox {
+            compat,
+            entries: BTreeMap::new(),
+            index: BTreeMap::new(),
+            next: 0,
+            transfer: None,
+            memory: 0,
+            disk: 0,
+            timers: TimerTable::default(),
+            todo: VecDeque::new(),
+        }
+    }
+
     /// Keeps the end of a call. A result beyond the link's bound is replaced by `result_too_large`.
-    pub fn put(&mut self, id: &CallId, label: Label, outcome: Result<Box<serde_json::value::RawValue>, ToolError>) {
-        let mut text = encode(id, outcome);
+    pub fn put(&mut self, id: &CallId, label: Label, outcome: Result<Box<RawValue>, ToolError>) {
+        let mut text = self.encode(id, outcome);
         if text.len() > limits::FRAME_MAX - limits::CHUNK_FRAME_MAX / 2 {
-            text = encode(id, Err(too_large(text.len())));
+            text = self.encode(id, Err(too_large(text.len())));
         }
         let bytes = text.len();
         let text: Arc<str> = text.into();
@@ -116,7 +133,7 @@ impl Outbox {
     /// The shell wrote a result to disk, or could not.
     pub fn stored(&mut self, id: &CallId, ok: bool) {
         let moving = self.transfer.as_ref().is_some_and(|t| t.id == *id);
-        let memory = self.memory;
+        let (memory, compat) = (self.memory, self.compat);
         let Some(entry) = self.entry(id) else {
             // Settled meanwhile.
             return self.todo.push_back(Disk::Remove(id.clone()));
@@ -133,7 +150,7 @@ impl Outbox {
             entry.body = Body::Memory(text);
             self.disk -= bytes;
         } else {
-            let short: Arc<str> = encode(id, Err(too_large(bytes))).into();
+            let short: Arc<str> = encode(compat, id, Err(too_large(bytes))).into();
             (entry.bytes, entry.body) = (short.len(), Body::Memory(short.clone()));
             self.memory = memory - bytes + short.len();
             self.disk -= bytes;
@@ -302,6 +319,10 @@ impl Outbox {
         self.timers.earliest(now)
     }
 
+    fn encode(&self, id: &CallId, outcome: Result<Box<RawValue>, ToolError>) -> String {
+        encode(self.compat, id, outcome)
+    }
+
     fn entry(&mut self, id: &CallId) -> Option<&mut Entry> {
         self.entries.get_mut(self.index.get(id)?).map(|(_, entry)| entry)
     }
@@ -312,7 +333,7 @@ impl Outbox {
                 return Body::Memory(text);
             }
             self.memory -= text.len();
-            let short: Arc<str> = encode(id, Err(too_large(text.len()))).into();
+            let short: Arc<str> = self.encode(id, Err(too_large(text.len()))).into();
             self.memory += short.len();
             return Body::Memory(short);
         }
@@ -368,7 +389,10 @@ impl Entry {
     }
 }
 
-fn encode(id: &CallId, outcome: Result<Box<serde_json::value::RawValue>, ToolError>) -> String {
+fn encode(compat: Compat, id: &CallId, mut outcome: Result<Box<RawValue>, ToolError>) -> String {
+    if let (Compat::Base, Err(error)) = (compat, &mut outcome) {
+        error.code = error.code.on_base_wire();
+    }
     DaemonFrame::ToolResult(ToolResult { id: id.clone(), outcome }).encode(None)
 }
 

@@ -149,9 +149,6 @@ impl Daemon {
     }
 
     fn keep(&mut self, id: &CallId, label: Label, mut outcome: Result<Box<RawValue>, ToolError>) {
-        if let (Compat::Base, Err(error)) = (self.settings.compat, &mut outcome) {
-            error.code = error.code.on_base_wire();
-        }
         if let Err(error) = &mut outcome
             && let Some((cut, _)) = error.message.char_indices().nth(limits::ERROR_MESSAGE_MAX)
         {
