@@ -189,12 +189,53 @@ impl Browser {
         (browser, page)
     }
 
-    /// Approves the authorize page with an account's password.
+    /// Signs in on the authorize page with an account's password and allows what is asked; the redirect to the client.
+    ///
+    /// # Panics
+    /// If the password is wrong or a page is not as it should be.
+    pub async fn log_in(&mut self, page: &Page, account: &str, password: &str) -> Page {
+        let signed_in = self.sign_in(page, account, password).await;
+        assert_eq!(signed_in.status, 303, "{signed_in:?}");
+        self.allow().await
+    }
+
+    /// Submits name and password alone; a right one is answered with 303.
     ///
     /// # Panics
     /// If the page has no form or no answer comes.
-    pub async fn log_in(&mut self, page: &Page, account: &str, password: &str) -> Page {
-        self.submit(page, &[("account_name", account), ("account_password", password)]).await
+    pub async fn sign_in(&mut self, page: &Page, account: &str, password: &str) -> Page {
+        let page = self.submit(page, &[("account", account), ("password", password), ("action", "password")]).await;
+        if let Some(next) = &page.location {
+            self.at = next.clone();
+        }
+        page
+    }
+
+    /// Names the account and asks for approval with Holdfast itself; the code the page shows, which a person would type
+    /// into `holdfast approve`.
+    ///
+    /// # Panics
+    /// If the page shows no code.
+    pub async fn ask_locally(&mut self, page: &Page, account: &str) -> String {
+        let page = self.submit(page, &[("account", account), ("action", "local")]).await;
+        self.at = page.location.clone().unwrap_or_else(|| panic!("no redirect: {page:?}"));
+        let waiting = self.reload().await;
+        waiting.approval_code().unwrap_or_else(|| panic!("no code: {waiting:?}"))
+    }
+
+    /// Allows, on the page that asks somebody who is signed in; the redirect to the client.
+    ///
+    /// # Panics
+    /// If the page does not ask.
+    pub async fn allow(&mut self) -> Page {
+        let asks = self.reload().await;
+        self.submit(&asks, &[("action", "allow")]).await
+    }
+
+    /// Loads where the browser is once more.
+    pub async fn reload(&mut self) -> Page {
+        let at = self.at.clone();
+        self.page(self.http.get(at)).await
     }
 
     /// Forgets its cookie.
@@ -212,15 +253,6 @@ impl Browser {
         fields.extend(fill.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let action = self.at.join(&action).expect("a form action");
         self.page(self.http.post(action).form(&fields)).await
-    }
-
-    /// Loads any page.
-    ///
-    /// # Panics
-    /// If no answer comes.
-    pub async fn get(&mut self, at: &str) -> Page {
-        let at = self.at.join(at).expect("a URL");
-        self.page(self.http.get(at)).await
     }
 
     async fn page(&mut self, request: reqwest::RequestBuilder) -> Page {
@@ -275,11 +307,10 @@ impl Page {
         (action, fields.collect())
     }
 
-    /// The code a person would type into `holdfast approve`: the text of the element with the class `code`.
+    /// The code a person would type into `holdfast approve`.
     pub fn approval_code(&self) -> Option<String> {
-        let after = self.html.split("class=\"code\"").nth(1)?;
-        let text = after.split_once('>')?.1.split('<').next()?;
-        Some(text.trim().to_owned())
+        let after = self.html.split("approval code\">").nth(1)?;
+        Some(after.split('<').next()?.to_owned())
     }
 }
 
