@@ -38,7 +38,7 @@ impl Switchboard {
         Some((ready.id, peer.instance.clone(), peer.window))
     }
 
-    /// Sends what may be sent, first come first; a control call passes ordinary ones that find no place.
+    /// Sends what may be sent: control calls first, then the others, each first come first.
     pub(super) fn dispatch(&mut self, now: Now) {
         if self.queue.is_empty() {
             return;
@@ -47,23 +47,23 @@ impl Switchboard {
         let out = self.calls.values().filter(|call| call.is_out());
         let (mut all, mut ordinary) =
             out.fold((0, 0), |(all, ordinary), call| (all + 1, ordinary + usize::from(!call.control)));
-        let mut kept = std::collections::VecDeque::new();
-        while let Some(id) = self.queue.pop_front() {
-            let Some(call) = self.calls.get(&id) else { continue };
-            let control = call.control;
-            if all >= window.max || !control && ordinary >= window.max - window.reserve {
-                kept.push_back(id);
-                continue;
-            }
+        while let Some(at) = self.next_queued(all < window.max, ordinary < window.max - window.reserve && all < window.max) {
+            let Some(id) = self.queue.remove(at) else { return };
             all += 1;
-            ordinary += usize::from(!control);
+            ordinary += usize::from(!self.calls.get(&id).is_some_and(|call| call.control));
             if self.needs_assigning(&id, &instance) {
                 self.assign(&id, &instance);
             } else {
                 self.send(now, &id, socket, &instance);
             }
         }
-        self.queue = kept;
+    }
+
+    /// Where in the queue the next call stands for which there is a place.
+    fn next_queued(&self, control: bool, ordinary: bool) -> Option<usize> {
+        let is_control = |id: &CallId| self.calls.get(id).is_some_and(|call| call.control);
+        let first = |place: bool, of: bool| self.queue.iter().position(|id| is_control(id) == of).filter(|_| place);
+        first(control, true).or_else(|| first(ordinary, false))
     }
 
     fn send(&mut self, now: Now, id: &CallId, socket: SocketId, instance: &InstanceId) {

@@ -1,0 +1,9 @@
+//! The rules of the switchboard, one test each, in virtual time.
+
+mod calls;
+mod desk;
+mod handshake;
+mod keys;
+
+mod resume;
+mod sleep;
