@@ -23,7 +23,8 @@ pub(super) async fn instructions(state: &AppState, tools: &ToolSet, principal: &
     let name = to_raw_value("session_bootstrap").ok()?;
     let arguments = to_raw_value(&json!({"path": "."})).ok()?;
     let params = Params { name: Some(&name), arguments: Some(&arguments), ..Params::default() };
-    let asked = call::read(tools, principal, || caller(principal), &room.catalogue(), &params, &Meta::default()).ok()?;
+    let asked =
+        call::read(tools, principal, || caller(principal), &room.catalogue(), &params, &Meta::default()).ok()?;
     let Asked::Device { open, .. } = asked else { return None };
     let mut running = room.open(open);
     // Beyond its time the handle is dropped, which cancels the call.

@@ -73,14 +73,16 @@ pub(super) fn read(
 
 fn key(raw: &RawValue, digest: [u8; 32]) -> Result<IdempotencyKey, RpcError> {
     let key = text(raw).filter(|key| !key.is_empty() && key.chars().count() <= limits::IDEMPOTENCY_KEY_MAX);
-    let key = key.ok_or_else(|| RpcError::invalid_params("holdfast/idempotency-key must be a text of 1 to 128 characters"))?;
+    let key =
+        key.ok_or_else(|| RpcError::invalid_params("holdfast/idempotency-key must be a text of 1 to 128 characters"))?;
     Ok(IdempotencyKey { key: key.into_owned(), digest })
 }
 
 /// Where progress of a call goes: the client's token, which must be a text or an integer.
 pub(super) fn progress_token(meta: &Meta<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
     let Some(raw) = meta.progress_token else { return Ok(None) };
-    if text(raw).is_none_or(|token| token.len() > limits::RPC_ID_MAX) && serde_json::from_str::<i64>(raw.get()).is_err() {
+    if text(raw).is_none_or(|token| token.len() > limits::RPC_ID_MAX) && serde_json::from_str::<i64>(raw.get()).is_err()
+    {
         return Err(RpcError::invalid_params("progressToken must be a text or an integer"));
     }
     Ok(Some(raw.to_owned()))

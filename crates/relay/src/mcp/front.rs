@@ -32,7 +32,13 @@ enum Todo {
     /// rmcp answers, and a session begins.
     Initialize(RpcId),
     /// A call of the device.
-    Call { id: RpcId, session: Option<Arc<Session>>, open: Box<crate::devices::OpenCall>, wanted: Wanted, progress: Option<Box<RawValue>> },
+    Call {
+        id: RpcId,
+        session: Option<Arc<Session>>,
+        open: Box<crate::devices::OpenCall>,
+        wanted: Wanted,
+        progress: Option<Box<RawValue>>,
+    },
 }
 
 /// An error, and the request it answers if that much was understood.
@@ -83,7 +89,14 @@ async fn answer(mcp: &Arc<Mcp>, principal: &Arc<Principal>, parts: Parts, body: 
                 Started::Joined(stream) => stream,
                 Started::New(stream) => {
                     let call = room.open(*open);
-                    let running = session_call::Running { mcp: Arc::clone(mcp), session, stream: Arc::clone(&stream), id, call, progress };
+                    let running = session_call::Running {
+                        mcp: Arc::clone(mcp),
+                        session,
+                        stream: Arc::clone(&stream),
+                        id,
+                        call,
+                        progress,
+                    };
                     tokio::spawn(running.run());
                     stream
                 }
@@ -97,7 +110,9 @@ async fn answer(mcp: &Arc<Mcp>, principal: &Arc<Principal>, parts: Parts, body: 
 fn decide(mcp: &Mcp, principal: &Arc<Principal>, headers: &HeaderMap, body: &[u8]) -> Result<Todo, Refused> {
     match envelope::read(body)? {
         Message::Response => Ok(Todo::Reply(reply::accepted())),
-        Message::Notification { method, params } => Ok(Todo::Reply(notified(mcp, principal, headers, body, &method, params)?)),
+        Message::Notification { method, params } => {
+            Ok(Todo::Reply(notified(mcp, principal, headers, body, &method, params)?))
+        }
         Message::Request { id, method, params } => {
             let decided = request(mcp, principal, headers, body, &id, &method, params);
             decided.map_err(|error| Refused(Some(id), error))
@@ -119,7 +134,8 @@ fn notified(
     if revision::era(headers, &meta)? == Era::Sessions {
         let session = session_of(mcp, principal, headers)?;
         if method == "notifications/cancelled" {
-            let id = params.request_id.ok_or_else(|| RpcError::invalid_params("params.requestId is missing").malformed())?;
+            let id =
+                params.request_id.ok_or_else(|| RpcError::invalid_params("params.requestId is missing").malformed())?;
             session.cancel(&envelope::rpc_id(id)?);
         }
     }

@@ -77,11 +77,7 @@ pub fn router(state: Arc<AppState>) -> Router {
 }
 
 /// Follows revocations and sweeps, as long as the endpoint is there.
-async fn keep_house(
-    mcp: Weak<Mcp>,
-    mut revocations: broadcast::Receiver<crate::GrantId>,
-    revoked: watch::Sender<()>,
-) {
+async fn keep_house(mcp: Weak<Mcp>, mut revocations: broadcast::Receiver<crate::GrantId>, revoked: watch::Sender<()>) {
     let mut sweep = tokio::time::interval(limits::SESSION_SWEEP);
     loop {
         let told = tokio::select! {

@@ -25,12 +25,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use super::bootstrap;
 use super::envelope::RpcId;
 use super::reply::{self, RpcError};
 use super::revision::WITH_SESSIONS;
 use super::revoked::Revoked;
 use super::tools::ToolSet;
-use super::bootstrap;
 use crate::{AppState, Principal};
 
 /// What a client is told before it has asked anything.
@@ -204,7 +204,8 @@ fn principal(context: &RequestContext<RoleServer>) -> Result<Arc<Principal>, Err
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
         let identity = &self.state.identity;
         let server = Implementation::new(&*identity.server, &*identity.version).with_title("Holdfast");
         let mut info = ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS);
@@ -256,7 +257,11 @@ impl ServerHandler for Handler {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let wanted = requested.tools_list_changed == Some(true);
-        Some(if wanted { SubscriptionFilter::builder().tools_list_changed().build() } else { SubscriptionFilter::new() })
+        Some(if wanted {
+            SubscriptionFilter::builder().tools_list_changed().build()
+        } else {
+            SubscriptionFilter::new()
+        })
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
@@ -284,7 +289,8 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // rmcp hands over what its typed requests do not accept: a method of ours with senseless parameters, or no method of ours.
-        const OURS: [&str; 5] = ["initialize", "server/discover", "tools/list", "logging/setLevel", "subscriptions/listen"];
+        const OURS: [&str; 5] =
+            ["initialize", "server/discover", "tools/list", "logging/setLevel", "subscriptions/listen"];
         if OURS.contains(&request.method.as_str()) {
             return Err(ErrorData::invalid_params("params do not fit this method", None));
         }

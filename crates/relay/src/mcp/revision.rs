@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_self_contained_request_says_what_its_client_can_do_and_which_revision_it_speaks() {
-        let headers = |version| [("mcp-protocol-version", version), ("mcp-method", "tools/call"), ("mcp-name", "list_dir")];
+        let headers =
+            |version| [("mcp-protocol-version", version), ("mcp-method", "tools/call"), ("mcp-name", "list_dir")];
         let without = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
         assert_eq!(run(without, &headers("2026-07-28")), Err((-32602, 400)));
         assert_eq!(run("{}", &headers("2026-07-28")), Err((-32602, 400)));

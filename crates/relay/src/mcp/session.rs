@@ -90,7 +90,12 @@ impl Default for Sessions {
 
 impl Sessions {
     /// Opens a session. At a cap, the least recently used session without a call in flight makes room.
-    pub fn open(&self, owner: &Arc<Principal>, revision: &'static str, now: Duration) -> Result<Arc<Session>, RpcError> {
+    pub fn open(
+        &self,
+        owner: &Arc<Principal>,
+        revision: &'static str,
+        now: Duration,
+    ) -> Result<Arc<Session>, RpcError> {
         let caller = caller(owner);
         let mut by_id = self.by_id.write();
         let own = by_id.values().filter(|session| session.caller == caller).count();
@@ -136,11 +141,6 @@ impl Sessions {
         self.end_where(|session| !is_live(&session.owner.grant));
     }
 
-    /// Ends all sessions.
-    pub fn end_all(&self) {
-        self.end_where(|_| true);
-    }
-
     fn end_where(&self, over: impl Fn(&Session) -> bool) {
         let mut ended = Vec::new();
         self.by_id.write().retain(|_, session| {
@@ -171,7 +171,9 @@ impl Sessions {
     pub fn relieve(&self) {
         while self.kept.load(Ordering::Relaxed) > limits::RESUME_TOTAL_BYTES {
             let by_id = self.by_id.read();
-            let Some(fattest) = by_id.values().max_by_key(|session| session.kept.load(Ordering::Relaxed)) else { return };
+            let Some(fattest) = by_id.values().max_by_key(|session| session.kept.load(Ordering::Relaxed)) else {
+                return;
+            };
             if !fattest.calls.lock().forget_oldest(fattest) {
                 return;
             }

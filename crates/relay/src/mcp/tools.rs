@@ -10,8 +10,8 @@ use holdfast_core::policy::{Availability, Role};
 use holdfast_core::tools::{self, Place, Refusal};
 use jsonschema::Validator;
 use rmcp::model::ToolAnnotations;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::arguments;
 use super::reply::RpcError;
@@ -128,9 +128,7 @@ impl ToolSet {
         }
         let refused = |code, text: &str| Ok(Found::Refused(ToolError::new(code, text)));
         match tools::allowed(tool.class, role, &device.policy) {
-            Err(Refusal::Role) => {
-                refused(Code::AuthorizationDenied, "tool is not allowed for this account role")
-            }
+            Err(Refusal::Role) => refused(Code::AuthorizationDenied, "tool is not allowed for this account role"),
             Err(Refusal::Policy) => refused(Code::PolicyDenied, "the device's policy does not allow this tool"),
             Ok(()) if device.tools.iter().any(|have| *have == tool.name) => Ok(Found::Device(tool)),
             Ok(()) => Err(RpcError::invalid_params("unknown tool")),
@@ -216,7 +214,8 @@ mod tests {
         let set = ToolSet::new(&[]);
         let full = device(&["read_file"], Profile::Full);
         let Ok(Found::Device(tool)) = set.find("read_file", Role::Owner, &full) else { panic!("not found") };
-        let check = |text: &str| tool.check(&RawValue::from_string(text.into()).unwrap()).map(|_| ()).map_err(|e| e.code);
+        let check =
+            |text: &str| tool.check(&RawValue::from_string(text.into()).unwrap()).map(|_| ()).map_err(|e| e.code);
         assert_eq!(check(r#"{"path":"a"}"#), Ok(()));
         for bad in [r#"{}"#, r#"{"path":7}"#, r#"{"path":"a","start_line":0}"#, r#"{"path":"a","nonsense":1}"#] {
             assert_eq!(check(bad), Err(-32602), "{bad}");
