@@ -253,7 +253,11 @@ limits! {
     KEYRING_WAIT: Duration = secs(3), "time", "A keyring that has not answered by then is not used; it may be asking a dialog that nobody sees.";
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
     API_REQUESTS: usize = 32, "requests", "Requests the loopback API serves at once, streams included.";
+    API_ANSWER: Duration = secs(10), "time", "How long a command waits for the loopback API.";
+    DISK_LOW: usize = 64 * MIB, "bytes", "Less room than this on the data folder's disk is told as a failure.";
+    CLOCK_SKEW_WARN: Duration = secs(30), "time", "A clock further from the relay's is told.";
     LOCK_WAIT: Duration = secs(2), "time", "How long a start waits for the data folder, because a command may hold it for a moment.";
+    LOCK_RETRY: Duration = millis(50), "time", "How often a start looks again within LOCK_WAIT.";
     HOLDER_WAIT: Duration = secs(5), "time", "How long a command waits for a starting holder to name its API.";
     READY_WAIT: Duration = secs(10), "time", "How long a start waits for its own embedded relay to prove the link before it says ready.";
     OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";

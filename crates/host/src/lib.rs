@@ -1,8 +1,13 @@
 //! The shells of the engines: sockets, files, processes, clocks.
 
+pub mod api;
 pub mod config;
+pub mod doctor;
+pub mod drill;
+pub mod engines;
 pub mod exec;
 pub mod files;
+mod http_client;
 pub mod link;
 pub mod lock;
 pub mod logs;

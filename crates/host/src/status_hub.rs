@@ -12,8 +12,8 @@ use holdfast_core::command::Engine;
 use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, EngineState, OutageLog, RelayStatus, StatusSnapshot, Timeline, TimelineEntry, UnixMs,
-    WarningCode,
+    AppStatus, CallCounts, EngineState, LinkState, OutageLog, RelayStatus, StatusSnapshot, Timeline, TimelineEntry,
+    UnixMs, WarningCode,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
@@ -36,7 +36,8 @@ pub struct StatusHub {
 struct Facts {
     app: AppStatus,
     link: Option<watch::Receiver<Arc<LinkSnapshot>>>,
-    link_stopped_at: UnixMs,
+    /// What the relay's state is while there is no link.
+    without_link: RelayStatus,
     health: Health,
     outages: OutageLog,
     outages_changed: bool,
@@ -55,7 +56,7 @@ impl StatusHub {
         let facts = Facts {
             app: app.clone(),
             link: None,
-            link_stopped_at: now,
+            without_link: RelayStatus::stopped(now),
             health: Health::default(),
             outages,
             outages_changed: false,
@@ -108,9 +109,12 @@ impl StatusHub {
         loop {
             let mut link = self.facts.lock().link.clone();
             let link_changed = async {
-                match &mut link {
-                    Some(link) if link.changed().await.is_ok() => {}
-                    _ => std::future::pending().await,
+                let gone = match &mut link {
+                    Some(link) => link.changed().await.is_err(),
+                    None => true,
+                };
+                if gone {
+                    std::future::pending::<()>().await;
                 }
             };
             tokio::select! {
@@ -150,9 +154,20 @@ impl StatusHub {
     /// The link to look at from now on; `None` when there is none.
     pub fn set_link(&self, link: Option<watch::Receiver<Arc<LinkSnapshot>>>) {
         let mut facts = self.facts.lock();
-        facts.link_stopped_at = unix_ms();
+        facts.without_link = RelayStatus::stopped(unix_ms());
         facts.link = link;
         drop(facts);
+        self.changed.notify_one();
+    }
+
+    /// There is no link, because this machine has no credential for that relay.
+    pub fn no_credential(&self, relay: &str) {
+        self.facts.lock().without_link = RelayStatus {
+            state: LinkState::SignInNeeded,
+            cause: Some("this machine is not enrolled there".into()),
+            url: Some(relay.into()),
+            ..RelayStatus::stopped(unix_ms())
+        };
         self.changed.notify_one();
     }
 
@@ -186,14 +201,15 @@ impl StatusHub {
 impl Facts {
     fn look_at_link(&mut self, now: UnixMs) -> (RelayStatus, CallCounts) {
         let Some(link) = self.link.as_ref().map(|l| l.borrow().clone()) else {
-            self.health.link(None, now);
-            return (RelayStatus::stopped(self.link_stopped_at), CallCounts::default());
+            let relay = self.without_link.clone();
+            self.health.link(&relay, None, now);
+            return (relay, CallCounts::default());
         };
         let relay = link.relay_status();
         let mut calls = link.calls().clone();
         let age = now.saturating_sub(link.taken_at);
         calls.oldest_ms = calls.oldest_ms.map(|ms| ms.saturating_add(age));
-        self.health.link(Some((&link, &relay)), now);
+        self.health.link(&relay, Some(&link), now);
         let held = (calls.pending + calls.queued_results) as u64;
         let cause = relay.cause.as_deref();
         self.outages_changed |= self.outages.observe(now, relay.state, relay.since, cause, held, link.link.lost);

@@ -35,26 +35,24 @@ impl Health {
     }
 
     /// Sets the warnings that follow from the link's state.
-    pub(super) fn link(&mut self, link: Option<(&LinkSnapshot, &RelayStatus)>, now: UnixMs) {
-        let relay = link.map(|(_, relay)| relay);
-        let because = relay.and_then(|r| r.cause.as_deref()).map(|c| format!(": {c}")).unwrap_or_default();
-        let in_state = |state| relay.filter(|r| r.state == state).map(|r| r.since);
+    pub(super) fn link(&mut self, relay: &RelayStatus, link: Option<&LinkSnapshot>, now: UnixMs) {
+        let because = relay.cause.as_deref().map(|c| format!(": {c}")).unwrap_or_default();
+        let in_state = |state| Some(relay.since).filter(|_| relay.state == state);
         self.hold(WarningCode::SignInNeeded, in_state(LinkState::SignInNeeded), || {
-            "the relay does not know this device any more; enrol it again".into()
+            format!("the relay does not know this device{because}; `holdfast enroll` lets it in")
         });
         self.hold(WarningCode::Incompatible, in_state(LinkState::Incompatible), || {
             "this version and the relay's cannot work together; update the older one".into()
         });
         self.hold(WarningCode::RelayOutage, in_state(LinkState::Outage), || format!("the relay is away{because}"));
-        let since =
-            |at: fn(&LinkSnapshot) -> Option<std::time::Duration>| link.and_then(|(l, _)| at(l).map(|t| l.at(t)));
+        let since = |at: fn(&LinkSnapshot) -> Option<std::time::Duration>| link.and_then(|l| at(l).map(|t| l.at(t)));
         self.hold(WarningCode::DeviceInUse, since(|l| l.link.device_in_use), || {
             "another running instance uses this device's credential; if that is not you, revoke the device".into()
         });
         self.hold(WarningCode::ProtocolErrors, since(|l| l.link.protocol_errors), || {
             "the relay broke the protocol several times".into()
         });
-        if let Some((link, _)) = link {
+        if let Some(link) = link {
             self.lost(link.link.lost, now);
         }
     }

@@ -1,0 +1,162 @@
+//! The other side: how a command finds the holder of a data folder and asks it.
+
+use futures_util::{Stream, StreamExt as _};
+use holdfast_core::command::Command;
+use holdfast_core::limits;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ApiFile;
+use crate::engines::CommandError;
+use crate::files;
+use crate::lock::{DataLock, LockError};
+use crate::paths::Dirs;
+
+/// Who owns the data folder.
+#[derive(Debug)]
+pub enum Owner {
+    /// A running process; ask it.
+    Holder(Holder),
+    /// Nobody did; this process does now.
+    Us(DataLock),
+}
+
+/// A running process that owns the data folder.
+#[derive(Debug, Clone)]
+pub struct Holder {
+    file: ApiFile,
+    client: reqwest::Client,
+}
+
+/// Why nobody can be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum HolderError {
+    /// The data folder.
+    #[error(transparent)]
+    File(#[from] files::FileError),
+    /// Held, and no API is named.
+    #[error("{0}, which does not answer")]
+    Silent(LockError),
+    /// `api.json` is not what we wrote.
+    #[error("api.json is not readable")]
+    Format,
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Client(#[from] reqwest::Error),
+}
+
+/// Finds who owns the data folder. A process that is just starting is waited for.
+pub async fn owner(dirs: &Dirs) -> Result<Owner, HolderError> {
+    dirs.prepare()?;
+    let give_up = tokio::time::Instant::now() + limits::HOLDER_WAIT;
+    loop {
+        let held = match DataLock::take(&dirs.data) {
+            Ok(lock) => return Ok(Owner::Us(lock)),
+            Err(LockError::File(e)) => return Err(e.into()),
+            Err(held) => held,
+        };
+        // The lock tells that a holder lives; only then is what the file says worth a token.
+        match files::read(&dirs.api_file(), limits::API_BODY_MAX) {
+            Ok(text) => {
+                let file: ApiFile = serde_json::from_str(&text).map_err(|_| HolderError::Format)?;
+                if !file.address.ip().is_loopback() {
+                    return Err(HolderError::Format);
+                }
+                let client =
+                    reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
+                return Ok(Owner::Holder(Holder { file, client }));
+            }
+            Err(e) if !e.is_absent() => return Err(e.into()),
+            Err(_) if tokio::time::Instant::now() >= give_up => return Err(HolderError::Silent(held)),
+            Err(_) => tokio::time::sleep(limits::LOCK_RETRY).await,
+        }
+    }
+}
+
+impl Holder {
+    /// What `api.json` says.
+    pub fn file(&self) -> &ApiFile {
+        &self.file
+    }
+
+    fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.file.address)).bearer_auth(&self.file.token)
+    }
+
+    /// Asks for a document.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandError> {
+        answer(self.request(reqwest::Method::GET, path).timeout(limits::API_ANSWER)).await
+    }
+
+    /// Sends a command. Waits as long as stopping may take.
+    pub async fn command(&self, command: &Command) -> Result<Value, CommandError> {
+        let patience = limits::STOP_WAIT + limits::STOP_ACK_WAIT + limits::RELAY_STOP_WAIT + limits::API_ANSWER;
+        answer(self.request(reqwest::Method::POST, "/api/command").json(command).timeout(patience)).await
+    }
+
+    /// The items of a stream of events (`data:` lines) as they come.
+    pub async fn events<T: DeserializeOwned>(&self, path: &str) -> Result<impl Stream<Item = T>, CommandError> {
+        let response = accepted(self.request(reqwest::Method::GET, path)).await?;
+        Ok(lines(response)
+            .filter_map(|line| async move { serde_json::from_str(line.strip_prefix("data:")?.trim()).ok() }))
+    }
+
+    /// The items of a long answer, one JSON line each.
+    pub async fn long<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<impl Stream<Item = T>, CommandError> {
+        let response = accepted(self.request(reqwest::Method::POST, path).json(body)).await?;
+        Ok(lines(response).filter_map(|line| async move { serde_json::from_str(&line).ok() }))
+    }
+}
+
+async fn accepted(request: reqwest::RequestBuilder) -> Result<reqwest::Response, CommandError> {
+    let response = request.send().await.map_err(silent)?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status();
+    let error: Value = response.json().await.unwrap_or_default();
+    let text = |key: &str| error[key].as_str().map(str::to_owned);
+    Err(CommandError {
+        code: text("code").unwrap_or_else(|| "failed".into()),
+        message: text("message").unwrap_or_else(|| format!("the running Holdfast answered {status}")),
+    })
+}
+
+async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, CommandError> {
+    accepted(request).await?.json().await.map_err(silent)
+}
+
+fn silent(error: reqwest::Error) -> CommandError {
+    let why = if error.is_timeout() { "it did not answer in time" } else { "its local API does not answer" };
+    CommandError::new("unavailable", format!("the running Holdfast cannot be asked: {why}"))
+}
+
+/// Lines of a body; a last one without an end counts too.
+fn lines(response: reqwest::Response) -> impl Stream<Item = String> {
+    let bytes = response.bytes_stream();
+    futures_util::stream::unfold((Box::pin(bytes), Vec::new(), false), |(mut bytes, mut rest, mut ended)| async move {
+        loop {
+            if let Some(end) = rest.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                return Some((String::from_utf8_lossy(&line).trim_end().to_owned(), (bytes, rest, ended)));
+            }
+            if ended {
+                return None;
+            }
+            match bytes.next().await {
+                Some(Ok(more)) if rest.len() + more.len() <= limits::FRAME_MAX => rest.extend_from_slice(&more),
+                _ => {
+                    ended = true;
+                    if !rest.is_empty() {
+                        rest.push(b'\n');
+                    }
+                }
+            }
+        }
+    })
+}

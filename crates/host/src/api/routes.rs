@@ -1,0 +1,172 @@
+//! The endpoints. Answers are JSON; errors are `{"code", "message"}`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use holdfast_core::command::Command;
+use holdfast_core::limits;
+use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry, call_rows};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+
+use crate::doctor;
+use crate::drill::{self, DrillOrder};
+use crate::engines::{CommandError, Running};
+use crate::logs;
+
+pub(super) fn router(running: Arc<Running>) -> Router {
+    Router::new()
+        .route("/api/status", get(status))
+        .route("/api/status/stream", get(status_stream))
+        .route("/api/timeline", get(timeline))
+        .route("/api/timeline/stream", get(timeline_stream))
+        .route("/api/calls", get(calls))
+        .route("/api/command", post(command))
+        .route("/api/logs", get(log_tail))
+        .route("/api/doctor", get(examine))
+        .route("/api/drill", post(drill))
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "not_found", "there is no such endpoint") })
+        .method_not_allowed_fallback(|| async {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "invalid_request", "this endpoint takes another method")
+        })
+        .with_state(running)
+}
+
+pub(super) fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
+    (status, Json(json!({"code": code, "message": message}))).into_response()
+}
+
+fn failed(error: CommandError) -> Response {
+    let status = match error.code.as_str() {
+        "invalid_request" => StatusCode::BAD_REQUEST,
+        "not_found" => StatusCode::NOT_FOUND,
+        _ => StatusCode::CONFLICT,
+    };
+    (status, Json(error)).into_response()
+}
+
+async fn status(State(running): State<Arc<Running>>) -> Json<Arc<StatusSnapshot>> {
+    Json(running.hub.snapshot())
+}
+
+type Events<S> = Sse<axum::response::sse::KeepAliveStream<S>>;
+
+fn events<T: Serialize>(
+    items: impl Stream<Item = T> + Send + 'static,
+) -> Events<impl Stream<Item = Result<Event, Infallible>>> {
+    // The types hold nothing that JSON cannot; an empty event is what a failure would leave.
+    let lines = items.map(|item| Ok(Event::default().json_data(item).unwrap_or_default()));
+    Sse::new(lines).keep_alive(KeepAlive::new().interval(limits::SSE_COMMENT))
+}
+
+/// The snapshot now, then each that differs.
+async fn status_stream(State(running): State<Arc<Running>>) -> impl IntoResponse {
+    let snapshots =
+        stream::unfold((running, None), |(running, watch): (Arc<Running>, Option<watch::Receiver<Arc<StatusSnapshot>>>)| async move {
+            let mut watch = match watch {
+                None => {
+                    let watch = running.hub.watch();
+                    return Some((running.hub.snapshot(), (running, Some(watch))));
+                }
+                Some(watch) => watch,
+            };
+            watch.changed().await.ok()?;
+            let snapshot = watch.borrow_and_update().clone();
+            Some((snapshot, (running, Some(watch))))
+        });
+    events(snapshots)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    #[serde(default)]
+    from: u64,
+}
+
+async fn timeline(State(running): State<Arc<Running>>, Query(From { from }): Query<From>) -> Json<Vec<TimelineEntry>> {
+    Json(running.hub.steps(from).0)
+}
+
+/// Steps that are known, then each as it comes. Ends when the reader fell behind: it asks again with what it has.
+async fn timeline_stream(State(running): State<Arc<Running>>, Query(From { from }): Query<From>) -> impl IntoResponse {
+    let (known, coming) = running.hub.steps(from);
+    let coming = stream::unfold(coming, |mut coming| async move {
+        match coming.recv().await {
+            Ok(entry) => Some((entry, coming)),
+            Err(RecvError::Lagged(_) | RecvError::Closed) => None,
+        }
+    });
+    events(stream::iter(known).chain(coming))
+}
+
+async fn calls(State(running): State<Arc<Running>>) -> Json<Vec<CallRow>> {
+    Json(call_rows(&running.hub.steps(0).0))
+}
+
+fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Result<T, Response> {
+    let body = body.map_err(|e| refuse(e.status(), "invalid_request", "the body is too large or did not arrive"))?;
+    // What the parser says may repeat a secret of the body.
+    serde_json::from_slice(&body)
+        .map_err(|_| refuse(StatusCode::BAD_REQUEST, "invalid_request", "the body is not what this endpoint takes"))
+}
+
+async fn command(
+    State(running): State<Arc<Running>>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Value>, Response> {
+    let command: Command = read(body)?;
+    running.dispatch(command).await.map(Json).map_err(failed)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tail {
+    #[serde(default = "default_lines")]
+    lines: usize,
+}
+
+fn default_lines() -> usize {
+    200
+}
+
+async fn log_tail(
+    State(running): State<Arc<Running>>,
+    Query(Tail { lines }): Query<Tail>,
+) -> Result<Json<Vec<String>>, Response> {
+    let dir = running.dirs.logs();
+    let read = tokio::task::spawn_blocking(move || logs::tail(&dir, lines)).await;
+    match read {
+        Ok(Ok(lines)) => Ok(Json(lines)),
+        _ => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the log cannot be read")),
+    }
+}
+
+async fn examine(State(running): State<Arc<Running>>) -> Json<doctor::Report> {
+    let snapshot = running.hub.snapshot();
+    Json(doctor::examine(&running.dirs, Some(&snapshot)).await)
+}
+
+/// One JSON line per step, the verdict last.
+async fn drill(State(running): State<Arc<Running>>, body: Result<Bytes, BytesRejection>) -> Result<Response, Response> {
+    let order: DrillOrder = read(body)?;
+    let lines = drill::run(running, order).await.map_err(failed)?;
+    let lines = lines.map(|line| {
+        let mut text = serde_json::to_vec(&line).unwrap_or_default();
+        text.push(b'\n');
+        Ok::<_, Infallible>(Bytes::from(text))
+    });
+    let kind = [(axum::http::header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, axum::body::Body::from_stream(lines)).into_response())
+}

@@ -1,0 +1,82 @@
+//! `doctor --public`: what the world sees of a published relay.
+
+use std::path::Path;
+use std::time::Instant;
+
+use holdfast_core::limits;
+use serde_json::Value;
+use url::Url;
+
+use super::checks::root_cause;
+use super::{Check, Report};
+use crate::http_client;
+
+/// Looks at a relay under its public address, as a client from elsewhere would.
+pub async fn examine_public(relay: &Url, ca_file: Option<&Path>) -> Report {
+    let origin = relay.origin().ascii_serialization();
+    let mut checks = vec![address(relay, &origin)];
+    match http_client::to_relay(ca_file) {
+        Err(e) => checks.push(Check::failed("tls", e.to_string())),
+        Ok(client) => {
+            let reached = reach(&client, &origin).await;
+            let go_on = reached.state == super::CheckState::Ok;
+            checks.push(reached);
+            if go_on {
+                checks.push(metadata(&client, &origin).await);
+                checks.push(challenge(&client, &origin).await);
+            }
+        }
+    }
+    Report::of(checks)
+}
+
+fn address(relay: &Url, origin: &str) -> Check {
+    let local = relay.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
+    match relay.scheme() {
+        _ if local => Check::warning("address", format!("{origin} is reachable from this machine only"))
+            .advise("a relay for elsewhere runs on a host that does not sleep: holdfast relay --public-url …"),
+        "https" => Check::ok("address", origin),
+        _ => Check::failed("address", format!("{origin} is not encrypted"))
+            .advise("clients refuse http: except on this machine"),
+    }
+}
+
+async fn reach(client: &reqwest::Client, origin: &str) -> Check {
+    let began = Instant::now();
+    match client.get(format!("{origin}/healthz")).timeout(limits::API_ANSWER).send().await {
+        Ok(r) if r.status().is_success() => {
+            Check::ok("reach", format!("answered in {} ms", began.elapsed().as_millis()))
+        }
+        Ok(r) => {
+            Check::failed("reach", format!("answered {}", r.status())).advise("is another program on that address?")
+        }
+        Err(e) => Check::failed("reach", root_cause(&e)),
+    }
+}
+
+/// The issuer must be what clients dial, or their authorization ends somewhere else.
+async fn metadata(client: &reqwest::Client, origin: &str) -> Check {
+    let url = format!("{origin}/.well-known/oauth-authorization-server");
+    let body: Value = match client.get(url).timeout(limits::API_ANSWER).send().await {
+        Err(e) => return Check::failed("issuer", root_cause(&e)),
+        Ok(response) => response.json().await.unwrap_or_default(),
+    };
+    match body["issuer"].as_str().map(|i| i.trim_end_matches('/')) {
+        Some(issuer) if issuer == origin => Check::ok("issuer", issuer),
+        Some(issuer) => Check::failed("issuer", format!("the relay calls itself {issuer}"))
+            .advise(format!("start it with --public-url {origin}")),
+        None => Check::failed("issuer", "no authorization server is described"),
+    }
+}
+
+/// Without a token the endpoint must say where to get one; a proxy that swallows the header breaks every client.
+async fn challenge(client: &reqwest::Client, origin: &str) -> Check {
+    match client.post(format!("{origin}/mcp")).json(&serde_json::json!({})).timeout(limits::API_ANSWER).send().await {
+        Err(e) => Check::failed("challenge", root_cause(&e)),
+        Ok(r) if r.status() == 401 && r.headers().contains_key("www-authenticate") => {
+            Check::ok("challenge", "401 with its header")
+        }
+        Ok(r) => Check::failed("challenge", format!("{} instead of 401 with WWW-Authenticate", r.status()))
+            .advise("does the reverse proxy add or drop headers?"),
+    }
+}

@@ -1,0 +1,252 @@
+//! The one dispatcher of commands: for the loopback API, the window and the command line, beside a running process or
+//! on a closed store.
+
+use std::sync::Arc;
+
+use holdfast_core::command::{Command, Engine, Secret};
+use holdfast_relay::{Admin, ApiError, TokenRequest};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::link_engine::credential_name;
+use super::{Running, StartError, relay_engine};
+use crate::config::{self, Config};
+use crate::paths::Dirs;
+use crate::secrets::Secrets;
+
+/// Why a command was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandError {
+    /// What programs match on.
+    pub code: String,
+    /// One sentence for people.
+    pub message: String,
+}
+
+impl CommandError {
+    /// An error of this code.
+    pub fn new(code: &str, message: impl Into<String>) -> CommandError {
+        CommandError { code: code.into(), message: message.into() }
+    }
+
+    fn not_running() -> CommandError {
+        CommandError::new("not_running", "no Holdfast runs on this data folder")
+    }
+
+    fn failed(error: &dyn std::fmt::Display) -> CommandError {
+        CommandError::new("failed", error.to_string())
+    }
+}
+
+impl From<ApiError> for CommandError {
+    fn from(error: ApiError) -> Self {
+        CommandError::new(error.code, error.message)
+    }
+}
+
+impl From<StartError> for CommandError {
+    fn from(error: StartError) -> Self {
+        CommandError::failed(&error)
+    }
+}
+
+fn done() -> Value {
+    json!({"done": true})
+}
+
+fn value(answer: impl Serialize) -> Result<Value, CommandError> {
+    serde_json::to_value(answer).map_err(|e| CommandError::failed(&e))
+}
+
+fn secret(Secret(text): Secret) -> SecretString {
+    text.into()
+}
+
+impl Running {
+    /// Does what a command asks.
+    pub(crate) async fn dispatch(self: &Arc<Self>, command: Command) -> Result<Value, CommandError> {
+        match command {
+            Command::Start { engine } => self.start(engine).await,
+            Command::Stop { engine } => self.stop(engine).await,
+            Command::Quit { now } => {
+                if now {
+                    self.now.cancel();
+                }
+                self.quit.cancel();
+                Ok(done())
+            }
+            Command::TryNow {} => {
+                self.link.as_ref().ok_or_else(no_such_engine)?.try_now();
+                Ok(done())
+            }
+            Command::Reload {} => {
+                let read = config::read(&self.dirs.config_file());
+                let broken = read.as_ref().err().map(|e| CommandError::failed(e));
+                match (self.take_edit(read).await, broken) {
+                    (Some(applied), _) => Ok(json!({"changed": applied.changed, "restart": applied.restart})),
+                    (None, error) => Err(error.unwrap_or_else(CommandError::not_running)),
+                }
+            }
+            Command::PolicySet { profile } => {
+                let mut config = self.config.lock().await;
+                config::set_profile(&self.dirs.config_file(), profile).map_err(|e| CommandError::failed(&e))?;
+                config.policy.profile = profile;
+                if let Some(link) = &self.link {
+                    link.set_profile(profile, &self.hub);
+                }
+                Ok(json!({"policy": profile}))
+            }
+            Command::DeviceToken { relay, token } => {
+                let relay = relay_address(&relay)?;
+                match &self.link {
+                    Some(link) => link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub)?,
+                    None => store_credential(&self.secrets, &relay, token)?,
+                }
+                Ok(json!({"relay": relay.origin().ascii_serialization()}))
+            }
+            Command::CutAllAccess {} => {
+                if let Some(link) = &self.link {
+                    let at_once = CancellationToken::new();
+                    at_once.cancel();
+                    link.stop(&self.hub, &at_once).await;
+                }
+                match self.admin().await {
+                    Ok(admin) => Ok(json!({"revoked": admin.cut_all_access().await?})),
+                    Err(_) => Ok(done()),
+                }
+            }
+            other => administer(&self.admin().await?, other).await,
+        }
+    }
+
+    async fn admin(&self) -> Result<Admin, CommandError> {
+        let elsewhere =
+            || CommandError::new("no_relay_here", "the relay is elsewhere: run this on the machine it runs on");
+        let relay = self.relay.as_ref().ok_or_else(elsewhere)?.lock().await;
+        relay
+            .admin()
+            .ok_or_else(|| CommandError::new("not_running", "the relay is stopped; `holdfast start relay` first"))
+    }
+
+    async fn start(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
+        let wanted = |e| engine.is_none_or(|wanted| wanted == e);
+        let mut known = false;
+        if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
+            known = true;
+            relay.lock().await.run(&self.hub).await?;
+        }
+        if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
+            known = true;
+            link.run(&self.hub);
+        }
+        if known { Ok(done()) } else { Err(no_such_engine()) }
+    }
+
+    async fn stop(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
+        let wanted = |e| engine.is_none_or(|wanted| wanted == e);
+        let mut known = false;
+        if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
+            known = true;
+            link.stop(&self.hub, &self.now).await;
+        }
+        if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
+            known = true;
+            relay.lock().await.stop(&self.hub).await;
+        }
+        if known { Ok(done()) } else { Err(no_such_engine()) }
+    }
+}
+
+fn no_such_engine() -> CommandError {
+    CommandError::new("not_found", "this process hosts no such engine")
+}
+
+/// Does what a command asks when no process holds the data folder. The caller holds the lock.
+pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandError> {
+    let failed_config = |e| CommandError::failed(&e);
+    let config = config::read(&dirs.config_file()).map_err(failed_config)?;
+    match command {
+        Command::Start { .. }
+        | Command::Stop { .. }
+        | Command::Quit { .. }
+        | Command::TryNow {}
+        | Command::Reload {}
+        | Command::Approve { .. } => Err(CommandError::not_running()),
+        Command::PolicySet { profile } => {
+            config::set_profile(&dirs.config_file(), profile).map_err(failed_config)?;
+            Ok(json!({"policy": profile}))
+        }
+        Command::DeviceToken { relay, token } => {
+            let relay = relay_address(&relay)?;
+            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
+            store_credential(&secrets, &relay, token)?;
+            Ok(json!({"relay": relay.origin().ascii_serialization()}))
+        }
+        command => {
+            if config.relay.url.is_some() {
+                return Err(CommandError::new(
+                    "no_relay_here",
+                    "the relay is elsewhere: run this on the machine it runs on",
+                ));
+            }
+            let store = relay_engine::closed_store(dirs, &config).await?;
+            let answer = administer(&store.admin, command).await;
+            store.close().await;
+            answer
+        }
+    }
+}
+
+fn relay_address(text: &str) -> Result<Url, CommandError> {
+    let bad = || {
+        CommandError::new(
+            "invalid_request",
+            "the relay's address must be https://host[:port], or http:// to this machine",
+        )
+    };
+    let url: Url = text.parse().map_err(|_| bad())?;
+    if matches!(url.scheme(), "http" | "https") && url.host().is_some() { Ok(url) } else { Err(bad()) }
+}
+
+fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(), CommandError> {
+    secrets.set(&credential_name(relay), &secret(token)).map_err(|e| CommandError::failed(&e))
+}
+
+/// What the relay's own administration does.
+async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandError> {
+    match command {
+        Command::Approve { code } => value(admin.approve(&code.0).await?),
+        Command::AccountAdd { name, role, password } => {
+            let password = password.map(secret);
+            value(admin.create_account(holdfast_relay::NewAccount { name, role, password }).await?)
+        }
+        Command::AccountList {} => value(admin.accounts().await?),
+        Command::DeviceCode { account } => value(admin.device_code(account.as_deref()).await?),
+        Command::DeviceList {} => value(admin.devices(None).await?),
+        Command::DeviceRename { device, name } => value(admin.rename_device(None, &device, &name).await?),
+        Command::DeviceDefault { device } => value(admin.make_default_device(None, &device).await?),
+        Command::DeviceRevoke { device } => Ok(json!({"revoked": admin.revoke_device(None, &device).await?})),
+        Command::ClientList {} => value(admin.clients(None).await?),
+        Command::ClientRevoke { client } => Ok(json!({"revoked": admin.revoke_client(None, &client).await?})),
+        Command::TokenCreate { name, role, device, account, days } => {
+            value(admin.create_token(TokenRequest { name, account, device, role, days }).await?)
+        }
+        Command::TokenList {} => value(admin.tokens().await?),
+        Command::TokenRevoke { token } => {
+            admin.revoke_token(&token).await?;
+            Ok(done())
+        }
+        Command::CutAllAccess {} => Ok(json!({"revoked": admin.cut_all_access().await?})),
+        Command::Start { .. }
+        | Command::Stop { .. }
+        | Command::Quit { .. }
+        | Command::TryNow {}
+        | Command::Reload {}
+        | Command::PolicySet { .. }
+        | Command::DeviceToken { .. } => Err(CommandError::not_running()),
+    }
+}

@@ -1,0 +1,255 @@
+//! The link to the relay and the executor behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::command::Engine;
+use holdfast_core::daemon::Compat;
+use holdfast_core::id::InstanceId;
+use holdfast_core::policy::{Policy, Profile};
+use holdfast_core::status::{EngineState, LinkState};
+use holdfast_core::wire::Features;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::StartError;
+use super::relay_engine::RelayEngine;
+use crate::config::{Config, LinkConfig};
+use crate::exec::{ExecOptions, Executor as _, LocalExecutor};
+use crate::link::{self, LinkHandle, LinkOptions, Proxies};
+use crate::paths::{self, Dirs};
+use crate::secrets::Secrets;
+use crate::status_hub::StatusHub;
+
+/// Name of the credential for the relay inside this process.
+const EMBEDDED: &str = "device@embedded";
+
+/// Name of the first account of an embedded relay.
+const OWNER: &str = "owner";
+
+/// Name under which the credential for a relay is stored.
+pub(super) fn credential_name(relay: &Url) -> String {
+    format!("device@{}", relay.origin().ascii_serialization())
+}
+
+/// The link and its executor.
+pub(crate) struct LinkEngine {
+    executor: Arc<LocalExecutor>,
+    settings: LinkConfig,
+    dirs: Dirs,
+    relay: Url,
+    embedded: bool,
+    /// Absent until there is a credential.
+    link: Mutex<Option<(LinkHandle, SecretString)>>,
+}
+
+impl std::fmt::Debug for LinkEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LinkEngine").field("relay", &self.relay.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl LinkEngine {
+    pub(super) async fn start(
+        dirs: &Dirs,
+        config: &Config,
+        secrets: &Secrets,
+        embedded: Option<&RelayEngine>,
+        hub: &Arc<StatusHub>,
+    ) -> Result<LinkEngine, StartError> {
+        let workspace = paths::workspace(config.workspace.root.as_deref())?;
+        let executor = LocalExecutor::open(ExecOptions {
+            private: vec![dirs.config.clone()],
+            diagnose: diagnose(hub),
+            ..ExecOptions::new(workspace.clone(), dirs.data.clone(), policy(config.policy.profile))
+        })?;
+        let relay = match (embedded, &config.relay.url) {
+            (Some(relay), _) => relay.own_address(),
+            (None, url) => url.clone(),
+        };
+        let relay = relay.ok_or(link::LinkError::Address("is missing"))?;
+        hub.app(|app| {
+            app.policy = Some(config.policy.profile.as_str().into());
+            app.workspace = Some(workspace.display().to_string());
+            if embedded.is_none() {
+                app.mcp = relay.join("mcp").ok().map(String::from);
+            }
+        });
+        let engine = LinkEngine {
+            executor,
+            settings: config.link.clone(),
+            dirs: dirs.clone(),
+            embedded: embedded.is_some(),
+            relay,
+            link: Mutex::new(None),
+        };
+        let known = secrets.get(engine.secret_name().as_str())?;
+        let token = match embedded {
+            Some(relay) => Some(enrolled(relay, secrets, known).await?),
+            None => known,
+        };
+        match token {
+            Some(token) => engine.connect(token, hub)?,
+            None => hub.no_credential(engine.relay.as_str()),
+        }
+        hub.engine(Engine::Link, EngineState::Running);
+        Ok(engine)
+    }
+
+    fn secret_name(&self) -> String {
+        if self.embedded { EMBEDDED.into() } else { credential_name(&self.relay) }
+    }
+
+    /// Dials with this credential; a link with another one ends.
+    fn connect(&self, token: SecretString, hub: &Arc<StatusHub>) -> Result<(), StartError> {
+        let mut random = [0; InstanceId::RANDOM_BYTES];
+        getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
+        let options = LinkOptions {
+            relay: self.relay.clone(),
+            token: token.clone(),
+            compat: if self.settings.compat.is_some() { Compat::Base } else { Compat::Holdfast },
+            features: Features::all(),
+            instance: InstanceId::mint(random),
+            ca_file: self.settings.ca_file.clone(),
+            data_dir: self.dirs.data.clone(),
+            proxies: Proxies::Environment,
+        };
+        if let Some((old, _)) = self.link.lock().take() {
+            old.close();
+        }
+        let handle = link::spawn(options, self.executor.clone(), hub.clone())?;
+        hub.set_link(Some(handle.status()));
+        handle.start();
+        *self.link.lock() = Some((handle, token));
+        Ok(())
+    }
+
+    /// Uses a new credential for `relay` from now on, if that is the relay this link goes to.
+    pub(super) fn enrolled_at(
+        &self,
+        relay: &Url,
+        token: SecretString,
+        secrets: &Secrets,
+        hub: &Arc<StatusHub>,
+    ) -> Result<(), StartError> {
+        if relay.origin() != self.relay.origin() {
+            return Ok(secrets.set(&credential_name(relay), &token)?);
+        }
+        secrets.set(&self.secret_name(), &token)?;
+        self.connect(token, hub)
+    }
+
+    pub(super) fn run(&self, hub: &StatusHub) {
+        if let Some(link) = self.handle() {
+            link.start();
+        }
+        hub.engine(Engine::Link, EngineState::Running);
+    }
+
+    /// Stops the link: calls may finish, unless `now` is cancelled.
+    pub(super) async fn stop(&self, hub: &StatusHub, now: &CancellationToken) {
+        if let Some(link) = self.handle() {
+            hub.engine(Engine::Link, EngineState::Stopping);
+            link.stop(!now.is_cancelled());
+            tokio::select! {
+                () = link.stopped() => {}
+                () = now.cancelled() => {
+                    link.stop(false);
+                    link.stopped().await;
+                }
+            }
+        }
+        hub.engine(Engine::Link, EngineState::Stopped);
+    }
+
+    /// Ends the link and the executor for good.
+    pub(super) async fn shutdown(&self) {
+        if let Some(link) = self.handle() {
+            link.close();
+        }
+        self.executor.shutdown().await;
+    }
+
+    pub(super) fn try_now(&self) {
+        if let Some(link) = self.handle() {
+            link.start();
+        }
+    }
+
+    pub(crate) fn cut(&self, lasting: Duration) {
+        if let Some(link) = self.handle() {
+            link.cut(lasting);
+        }
+    }
+
+    /// The relay, this device's credential, and the certificates to trust besides: what the drill calls with.
+    pub(crate) fn caller(&self) -> Option<(Url, SecretString, Option<std::path::PathBuf>)> {
+        let token = self.link.lock().as_ref().map(|(_, token)| token.clone())?;
+        Some((self.relay.clone(), token, self.settings.ca_file.clone()))
+    }
+
+    pub(super) fn set_profile(&self, profile: Profile, hub: &StatusHub) {
+        self.executor.set_policy(policy(profile));
+        if let Some(link) = self.handle() {
+            link.advertised_changed();
+        }
+        hub.app(|app| app.policy = Some(profile.as_str().into()));
+    }
+
+    fn handle(&self) -> Option<LinkHandle> {
+        self.link.lock().as_ref().map(|(link, _)| link.clone())
+    }
+}
+
+fn policy(profile: Profile) -> Policy {
+    Policy::of(profile, if profile == Profile::Agent { "default" } else { "explicit" })
+}
+
+/// This machine's credential at its own relay: the one it has, if the relay knows it, else a new one.
+async fn enrolled(
+    relay: &RelayEngine,
+    secrets: &Secrets,
+    known: Option<SecretString>,
+) -> Result<SecretString, StartError> {
+    if let Some(token) = known.filter(|t| relay.knows(t.expose_secret())) {
+        return Ok(token);
+    }
+    let admin = relay.admin().ok_or(StartError::Interrupted)?;
+    let owner = admin.ensure_owner(OWNER).await?;
+    let enrolled = admin.enrol_local(&owner.id, &machine_name()).await?;
+    let token = SecretString::from(enrolled.token);
+    secrets.set(EMBEDDED, &token)?;
+    tracing::info!(device = %enrolled.device, "this machine is enrolled at its own relay");
+    Ok(token)
+}
+
+/// What this machine calls itself at a relay.
+pub fn machine_name() -> String {
+    #[cfg(unix)]
+    let name = nix::unistd::gethostname().ok().and_then(|n| n.into_string().ok());
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").ok();
+    name.filter(|n| !n.trim().is_empty()).unwrap_or_else(|| "this machine".into())
+}
+
+/// What `diagnose_runtime` shows: counts and states, no address and no name.
+fn diagnose(hub: &Arc<StatusHub>) -> Arc<dyn Fn() -> serde_json::Value + Send + Sync> {
+    let hub = Arc::downgrade(hub);
+    Arc::new(move || {
+        let Some(hub) = hub.upgrade() else { return serde_json::json!({}) };
+        let now = hub.snapshot();
+        serde_json::json!({
+            "relay": {
+                "connected": now.relay.state == LinkState::Healthy,
+                "state": now.relay.state,
+                "since": now.relay.since,
+                "attempts": now.relay.attempts,
+            },
+            "calls": now.calls,
+            "outages": now.outages.len(),
+            "warnings": now.health.iter().map(|w| w.code).collect::<Vec<_>>(),
+        })
+    })
+}

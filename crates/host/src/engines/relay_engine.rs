@@ -1,0 +1,117 @@
+//! The relay inside this process.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use holdfast_core::command::Engine;
+use holdfast_core::status::{EngineState, WarningCode};
+use holdfast_core::switchboard::Identity;
+use holdfast_relay::{Admin, Exposure, Offline, RelayHandle, RelayOptions};
+use url::Url;
+
+use super::{StartError, engine_failed};
+use crate::config::Config;
+use crate::files;
+use crate::paths::Dirs;
+use crate::status_hub::StatusHub;
+
+/// The relay, running or not.
+pub(super) struct RelayEngine {
+    options: RelayOptions,
+    handle: Option<RelayHandle>,
+}
+
+impl std::fmt::Debug for RelayEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RelayEngine").field("listen", &self.options.listen).finish_non_exhaustive()
+    }
+}
+
+impl RelayEngine {
+    pub(super) async fn start(dirs: &Dirs, config: &Config, hub: &StatusHub) -> Result<RelayEngine, StartError> {
+        let mut engine = RelayEngine { options: options(dirs, config)?, handle: None };
+        engine.run(hub).await?;
+        Ok(engine)
+    }
+
+    /// Starts it, if it does not run.
+    pub(super) async fn run(&mut self, hub: &StatusHub) -> Result<(), StartError> {
+        if self.handle.is_some() {
+            return Ok(());
+        }
+        match holdfast_relay::start(self.options.clone()).await {
+            Ok(handle) => {
+                // Started again, it shall be found where it was.
+                self.options.listen.set_port(handle.addr.port());
+                tracing::info!(addr = %handle.addr, "the relay listens");
+                hub.app(|app| app.mcp = Some(handle.mcp_url()));
+                hub.engine(Engine::Relay, EngineState::Running);
+                hub.clear(WarningCode::RelayFailed);
+                self.handle = Some(handle);
+                Ok(())
+            }
+            Err(error) => {
+                engine_failed(hub, Engine::Relay, &error);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(super) async fn stop(&mut self, hub: &StatusHub) {
+        if let Some(handle) = self.handle.take() {
+            hub.engine(Engine::Relay, EngineState::Stopping);
+            handle.shutdown().await;
+        }
+        hub.engine(Engine::Relay, EngineState::Stopped);
+    }
+
+    /// Administration, while it runs.
+    pub(super) fn admin(&self) -> Option<Admin> {
+        self.handle.as_ref().map(|h| h.admin.clone())
+    }
+
+    /// Whether it accepts this device credential. A stopped relay does not.
+    pub(super) fn knows(&self, token: &str) -> bool {
+        self.handle.as_ref().is_some_and(|h| h.state().auth.device(token).is_ok())
+    }
+
+    /// How this machine's own link reaches it.
+    pub(super) fn own_address(&self) -> Option<Url> {
+        if let (Some(url), false) = (&self.options.public_url, self.options.exposure == Exposure::Loopback) {
+            return Some(url.clone());
+        }
+        let port = self.handle.as_ref().map_or(self.options.listen.port(), |h| h.addr.port());
+        let ip = match self.options.listen.ip() {
+            ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        let scheme = if matches!(self.options.exposure, Exposure::Tls { .. }) { "https" } else { "http" };
+        Url::parse(&format!("{scheme}://{}", SocketAddr::new(ip, port))).ok()
+    }
+}
+
+fn options(dirs: &Dirs, config: &Config) -> Result<RelayOptions, StartError> {
+    let settings = &config.relay;
+    let folder = dirs.relay();
+    files::make_dir(&folder)?;
+    let exposure = match (&settings.tls_cert, &settings.tls_key) {
+        (Some(cert), Some(key)) => Exposure::Tls { cert: cert.clone(), key: key.clone() },
+        _ if settings.behind_proxy.is_empty() => Exposure::Loopback,
+        _ => {
+            let parsed = settings.behind_proxy.iter().map(|n| n.parse().map_err(|_| StartError::Network(n.clone())));
+            Exposure::BehindProxy(parsed.collect::<Result<_, _>>()?)
+        }
+    };
+    let mut options = RelayOptions::loopback(0, folder);
+    options.listen = settings.listen;
+    options.public_url.clone_from(&settings.public_url);
+    options.exposure = exposure;
+    if config.link.identity.is_some() {
+        options.identity = Identity::base();
+    }
+    Ok(options)
+}
+
+/// The store of a relay that does not run, for commands that find no holder. The caller holds the lock.
+pub async fn closed_store(dirs: &Dirs, config: &Config) -> Result<Offline, StartError> {
+    Ok(Offline::open(options(dirs, config)?).await?)
+}

@@ -1,0 +1,28 @@
+//! HTTP requests to a relay: proxies from the environment, the system's certificate authorities and those of `ca_file`.
+
+use std::path::Path;
+
+use holdfast_core::limits;
+use reqwest::{Certificate, Client};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The file of certificate authorities.
+    #[error("ca_file: {0}")]
+    CaFile(std::io::Error),
+    /// TLS, or the certificates in the file.
+    #[error("TLS: {0}")]
+    Tls(#[from] reqwest::Error),
+}
+
+/// A client for requests to a relay. Follows no redirect: what is sent may hold a credential.
+pub fn to_relay(ca_file: Option<&Path>) -> Result<Client, ClientError> {
+    let mut builder =
+        Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(limits::DIAL_TIMEOUT);
+    if let Some(path) = ca_file {
+        let pem = std::fs::read(path).map_err(ClientError::CaFile)?;
+        builder = builder.tls_certs_merge(Certificate::from_pem_bundle(&pem)?);
+    }
+    Ok(builder.build()?)
+}
