@@ -13,8 +13,9 @@ use http::{HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{
     CacheScope, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation, InitializeRequestParams,
-    InitializeResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscriptionFilter,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -204,8 +205,14 @@ fn principal(context: &RequestContext<RoleServer>) -> Result<Arc<Principal>, Err
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
+        // Prompts and resources are lists without entries: clients ask for them whatever a server says.
+        let capabilities = ServerCapabilities::builder()
+            .enable_prompts()
+            .enable_resources()
+            .enable_logging()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
         let identity = &self.state.identity;
         let server = Implementation::new(&*identity.server, &*identity.version).with_title("Holdfast");
         let mut info = ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS);
@@ -224,6 +231,9 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
+        if is_self_contained(&context) {
+            return Err(no_method());
+        }
         context.peer.set_peer_info(request.clone());
         Ok(self.negotiate_initialize(&request)?.with_instructions(self.instructions(&context).await?))
     }
@@ -250,9 +260,33 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
-    async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        // Nothing is logged to clients; asking for less or more of it is no error.
-        Ok(())
+    async fn set_level(&self, _: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        // Nothing is logged to clients; asking a session for less or more of it is no error.
+        if is_self_contained(&context) { Err(no_method()) } else { Ok(()) }
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::default().with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::default().with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::default().with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -286,14 +320,31 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // rmcp hands over what its typed requests do not accept: a method of ours with senseless parameters, or no method of ours.
-        const OURS: [&str; 5] =
-            ["initialize", "server/discover", "tools/list", "logging/setLevel", "subscriptions/listen"];
-        if OURS.contains(&request.method.as_str()) {
-            return Err(ErrorData::invalid_params("params do not fit this method", None));
+        let ours = match request.method.as_str() {
+            "server/discover"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "subscriptions/listen" => true,
+            "initialize" | "logging/setLevel" => !is_self_contained(&context),
+            _ => false,
+        };
+        match ours {
+            true => Err(ErrorData::invalid_params("params do not fit this method", None)),
+            false => Err(no_method()),
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "method not found", None))
     }
+}
+
+/// Whether the request stands for itself; `initialize` and what belongs to sessions do not exist there.
+fn is_self_contained(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn no_method() -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "method not found", None)
 }
