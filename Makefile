@@ -7,21 +7,26 @@ TOOLS := $(CURDIR)/target/tools
 export PATH := $(PATH):$(TOOLS)/bin
 # MCP clients from npm and PyPI that the suite tests/clients drives.
 NODE_CLIENTS := tests/clients/node/node_modules/.installed
+CONFORMANCE := tests/conformance/node_modules/.installed
 PYTHON_CLIENTS := tests/clients/python/.venv/.installed
 # nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
 TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run --no-fail-fast' || echo 'test --no-fail-fast')
 export RUST_TEST_THREADS ?= 6
 
-.PHONY: run test clients soak machine lint limits bench fuzz fuzz-short
+.PHONY: run test clients conformance soak machine lint limits bench fuzz fuzz-short
 
 # Starts Holdfast in this terminal and prints the address and how to connect.
 run: machine
 	$(CARGO) run --quiet -p holdfast -- serve
 
 # Everything. The binary first: cargo does not build another package's binary for tests.
-test: machine clients
+test: machine clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --workspace
+
+# The official MCP conformance suite against the real binary, with its own words.
+conformance: machine $(CONFORMANCE)
+	tests/conformance/run
 
 # The rounds that are too long for every day: whole graces, big results over slow paths, half-open base links.
 soak: machine
@@ -31,6 +36,8 @@ soak: machine
 clients: machine $(NODE_CLIENTS) $(PYTHON_CLIENTS)
 $(NODE_CLIENTS): tests/clients/node/package-lock.json | machine
 	cd tests/clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
+$(CONFORMANCE): tests/conformance/package-lock.json | machine
+	cd tests/conformance && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
 $(PYTHON_CLIENTS): tests/clients/python/requirements.txt | machine
 	python3 -m venv tests/clients/python/.venv
 	tests/clients/python/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
