@@ -416,13 +416,15 @@ impl Session {
     }
 
     fn check_number(&mut self, n: Option<u64>) -> Result<(), End> {
-        if !self.features.has(Feature::Seq) || (n.is_none() && self.number_in == 0) {
-            return Ok(());
+        if self.phase == Phase::Greeting {
+            // Nothing is agreed yet; a relay that offers numbers may begin with its welcome.
+            self.number_in = n.unwrap_or(0);
+        } else if self.features.has(Feature::Seq) {
+            if n != Some(self.number_in + 1) {
+                return Err(End { close: Some(close::FRAME_GAP), why: Why::Gap });
+            }
+            self.number_in += 1;
         }
-        if n != Some(self.number_in + 1) {
-            return Err(End { close: Some(close::FRAME_GAP), why: Why::Gap });
-        }
-        self.number_in += 1;
         Ok(())
     }
 }

@@ -105,8 +105,8 @@ pub enum WireError {
 
 /// A frame with its number on this connection and direction (feature `seq`).
 ///
-/// The first numbered frame has number 1: `hello` from the daemon (its features are agreed by then), `hello_ack` from the
-/// relay. From there every frame on that socket has the next number, heartbeats and pongs too, so that a swallowed last
+/// The first numbered frame has number 1: `hello` from the daemon, `welcome` (or at the latest `hello_ack`) from the relay.
+/// From there every frame on that socket has the next number, heartbeats and pongs too, so that a swallowed last
 /// frame is noticed with the next sign of life.
 #[derive(Debug, Clone)]
 pub struct Numbered<F> {

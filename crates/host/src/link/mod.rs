@@ -7,6 +7,8 @@ mod sleep;
 mod socket;
 mod spill;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use run::spawn;

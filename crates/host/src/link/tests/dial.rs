@@ -1,0 +1,144 @@
+//! From an address to an open socket.
+
+use super::*;
+
+#[tokio::test]
+async fn the_upgrade_carries_the_token_and_the_path_of_the_link() {
+    let relay = Relay::new().await;
+    let _rig = Rig::new(&relay.url(), |_| {});
+    let request = relay.answer("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await.to_lowercase();
+    assert!(request.starts_with("get /daemon/ws http/1.1\r\n"), "{request}");
+    for line in ["x-bridge-token: secret-of-at-least-16", "upgrade: websocket", "sec-websocket-version: 13"] {
+        assert!(request.contains(line), "{line}");
+    }
+    assert!(!request.contains("origin:"));
+}
+
+#[tokio::test]
+async fn only_our_own_codes_of_a_401_ask_for_a_new_sign_in() {
+    let json = |body: &str| {
+        let length = body.len();
+        format!("HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+    };
+    for (compat, response, wanted) in [
+        (Compat::Holdfast, json(r#"{"error":"device_revoked"}"#), Some("device_revoked")),
+        (Compat::Holdfast, json(r#"{"error":"device_unknown"}"#), Some("device_unknown")),
+        (Compat::Holdfast, json(r#"{"error":"login"}"#), None),
+        (Compat::Holdfast, json("Unauthorized daemon"), None),
+        (Compat::Base, json("Unauthorized daemon"), Some("device_unknown")),
+    ] {
+        let relay = Relay::new().await;
+        let rig = Rig::new(&relay.url(), |o| o.compat = compat);
+        relay.answer(&response).await;
+        match wanted {
+            Some(code) => {
+                let seen = rig.state(LinkState::SignInNeeded).await;
+                assert_eq!(seen.link.cause.as_deref(), Some(code));
+            }
+            None => {
+                rig.cause("status 401").await;
+                assert_eq!(rig.link.status().borrow().link.state, LinkState::Connecting);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_captive_portal_is_a_failed_attempt_and_nothing_more() {
+    for (response, cause) in [
+        ("HTTP/1.1 302 Found\r\nlocation: http://portal/\r\ncontent-length: 0\r\n\r\n", "status 302, a redirect"),
+        ("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 13\r\n\r\n<html></html>", "status 200"),
+        ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "status 403"),
+        ("nonsense\r\n\r\n", "HTTP"),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: x\r\n\r\n",
+            "not a WebSocket",
+        ),
+    ] {
+        let relay = Relay::new().await;
+        let rig = Rig::new(&relay.url(), |_| {});
+        relay.answer(response).await;
+        rig.cause(cause).await;
+        let mut peer = relay.accept().await;
+        peer.handshake(&[]).await;
+        rig.state(LinkState::Healthy).await;
+    }
+}
+
+#[tokio::test]
+async fn a_relay_that_is_not_there_is_tried_until_it_is() {
+    let relay = Relay::new().await;
+    let address = relay.listener.local_addr().expect("an address");
+    drop(relay);
+    let rig = Rig::new(&format!("http://{address}"), |_| {});
+    rig.cause("refused").await;
+    let relay = Relay { listener: TcpListener::bind(address).await.expect("the port"), base: false };
+    relay.ready(&[]).await;
+    rig.state(LinkState::Healthy).await;
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_to_connect_and_its_password_is_never_told() {
+    let proxy = Relay::new().await;
+    let at = proxy.listener.local_addr().expect("an address");
+    let rig = Rig::new("https://relay.example", |o| o.proxies = Proxies::Fixed(format!("http://me:hunter2@{at}")));
+    let request = proxy.answer("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await;
+    assert!(request.starts_with("CONNECT relay.example:443 HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("Basic bWU6aHVudGVyMg=="), "{request}");
+    rig.cause("the proxy wants a password").await;
+    let seen = rig.link.status().borrow().clone();
+    assert!(!format!("{seen:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_socks_proxy_resolves_the_relays_name() {
+    let proxy = Relay::new().await;
+    let at = proxy.listener.local_addr().expect("an address");
+    let rig = Rig::new("https://relay.example", |o| o.proxies = Proxies::Fixed(format!("socks5h://{at}")));
+    let mut tcp = proxy.tcp().await;
+    let mut greeting = [0; 3];
+    tcp.read_exact(&mut greeting).await.expect("a greeting");
+    assert_eq!(greeting, [5, 1, 0]);
+    tcp.write_all(&[5, 0]).await.expect("written");
+    let mut request = [0; 20];
+    tcp.read_exact(&mut request).await.expect("a request");
+    assert_eq!(&request[..5], &[5, 1, 0, 3, 13]);
+    assert_eq!(&request[5..18], b"relay.example");
+    assert_eq!(&request[18..], &443u16.to_be_bytes());
+    drop(tcp);
+    rig.cause("the proxy did not connect").await;
+}
+
+#[tokio::test]
+async fn what_must_not_be_dialled_is_refused_at_once() {
+    let data = tempfile::tempdir().expect("a folder");
+    for (relay, part) in [
+        ("http://relay.example", "must be https"),
+        ("http://10.0.0.1", "must be https"),
+        ("ftp://127.0.0.1", "must be https"),
+        ("https://me:pw@relay.example", "user or password"),
+        ("https://relay.example/x", "no path"),
+        ("https://relay.example/?q", "no path"),
+    ] {
+        let made = spawn(options(relay, data.path()), Arc::new(Hands::default()), Arc::new(Ears::default()));
+        let error = made.err().expect(relay).to_string();
+        assert!(error.contains(part), "{relay}: {error}");
+        assert!(!error.contains("pw"));
+    }
+    for relay in ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1"] {
+        let made = spawn(options(relay, data.path()), Arc::new(Hands::default()), Arc::new(Ears::default()));
+        made.expect(relay).close();
+    }
+}
+
+#[tokio::test]
+async fn a_black_hole_is_given_up_and_dialled_again() {
+    let relay = Relay::new().await;
+    let rig = Rig::new(&relay.url(), |_| {});
+    // Taken, and never answered.
+    let silent = relay.tcp().await;
+    rig.cause("no answer in time").await;
+    relay.ready(&[]).await;
+    rig.state(LinkState::Healthy).await;
+    drop(silent);
+}
