@@ -1,3 +1,37 @@
 //! `holdfast`: headless engines, relay and command line.
 
-fn main() {}
+mod args;
+mod ask;
+mod commands;
+mod failure;
+mod print;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::Cli;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    // First of all: everything that speaks TLS takes the process's provider. Only a second call fails.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::parse();
+    let json = cli.folders.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            eprintln!("holdfast: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(commands::run(cli));
+    // A keyring or a name look-up that hangs must not keep the process.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => failure.tell(json),
+    }
+}

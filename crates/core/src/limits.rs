@@ -253,6 +253,7 @@ limits! {
     KEYRING_WAIT: Duration = secs(3), "time", "A keyring that has not answered by then is not used; it may be asking a dialog that nobody sees.";
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
     API_REQUESTS: usize = 32, "requests", "Requests the loopback API serves at once, streams included.";
+    ENROL_ASKS: u32 = 4, "tries", "How often an enrolment is asked for when no answer comes; the relay answers the same exchange the same way.";
     API_ANSWER: Duration = secs(10), "time", "How long a command waits for the loopback API.";
     DISK_LOW: usize = 64 * MIB, "bytes", "Less room than this on the data folder's disk is told as a failure.";
     CLOCK_SKEW_WARN: Duration = secs(30), "time", "A clock further from the relay's is told.";

@@ -117,7 +117,7 @@ pub async fn examine(dirs: &Dirs, running: Option<&StatusSnapshot>) -> Report {
     let (config, config_check) = checks::config(dirs);
     let mut found = vec![config_check, checks::folders(dirs), checks::holder(running), checks::disk(&dirs.data)];
     found.push(checks::credentials(dirs, &config).await);
-    found.push(checks::workspace(&config));
+    found.push(checks::workspace(&config, running));
     found.push(checks::link(running));
     found.push(checks::proxy());
     let ca_file = config.link.ca_file.as_deref();

@@ -52,7 +52,7 @@ pub enum DrillLine {
         /// What came of it.
         verdict: Verdict,
         /// Whether the promise was kept.
-        ok: bool,
+        passed: bool,
         /// The drill's call.
         call: Option<CallId>,
         /// The cut, in milliseconds.
@@ -172,7 +172,7 @@ impl Drill {
         match answer {
             Some(Ok(Answer::Ours)) if !was_cut => (Verdict::Failed, "the call ended before the link was cut".into()),
             Some(Ok(Answer::Ours)) if (times(Step::Received), times(Step::Finished)) == (1, 1) => {
-                (Verdict::DeliveredOnce, "the call ran once and its result arrived once".into())
+                (Verdict::DeliveredOnce, "the call ran one time and its result arrived".into())
             }
             Some(Ok(Answer::Ours)) => {
                 (Verdict::Failed, "the result arrived, but the call did not run exactly once".into())
@@ -218,7 +218,7 @@ impl Drill {
     fn verdict(&self, verdict: Verdict, order: DrillOrder, recovered: Option<Duration>, text: &str) -> DrillLine {
         DrillLine::Verdict {
             verdict,
-            ok: verdict == Verdict::DeliveredOnce,
+            passed: verdict == Verdict::DeliveredOnce,
             call: self.call.clone(),
             cut_ms: order.cut_ms,
             recovered_ms: recovered.map(ms),

@@ -26,3 +26,12 @@ pub fn to_relay(ca_file: Option<&Path>) -> Result<Client, ClientError> {
     }
     Ok(builder.build()?)
 }
+
+/// The innermost reason, which names what went wrong and no address.
+pub fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -5,6 +5,7 @@ pub mod config;
 pub mod doctor;
 pub mod drill;
 pub mod engines;
+pub mod enrol;
 pub mod exec;
 pub mod files;
 mod http_client;

@@ -70,8 +70,9 @@ pub(super) async fn credentials(dirs: &Dirs, config: &Config) -> Check {
     }
 }
 
-pub(super) fn workspace(config: &Config) -> Check {
-    match paths::workspace(config.workspace.root.as_deref()) {
+pub(super) fn workspace(config: &Config, running: Option<&StatusSnapshot>) -> Check {
+    let of_process = running.and_then(|s| s.app.workspace.as_deref()).map(Path::new);
+    match paths::workspace(of_process.or(config.workspace.root.as_deref())) {
         Ok(path) => Check::ok("workspace", in_folder(&path)),
         Err(e) => Check::failed("workspace", e.to_string()),
     }
@@ -137,7 +138,7 @@ pub(super) async fn relay(relay: &Url, ca_file: Option<&Path>) -> Vec<Check> {
     let response = match answer {
         Ok(response) if response.status().is_success() => response,
         Ok(response) => return vec![Check::failed("relay", format!("{origin} answered {}", response.status()))],
-        Err(e) => return vec![Check::failed("relay", format!("{origin}: {}", root_cause(&e)))],
+        Err(e) => return vec![Check::failed("relay", format!("{origin}: {}", http_client::root_cause(&e)))],
     };
     let took = began.elapsed();
     let clock = match response.headers().get("date").and_then(|d| d.to_str().ok()).and_then(http_date) {
@@ -161,15 +162,6 @@ fn clock(theirs: SystemTime, ours: SystemTime, took: Duration) -> Check {
 fn http_date(text: &str) -> Option<SystemTime> {
     let time = jiff::fmt::rfc2822::parse(text).ok()?;
     SystemTime::try_from(time.timestamp()).ok()
-}
-
-/// The innermost reason, which names what went wrong and no address.
-pub(super) fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use holdfast_core::limits;
 use serde_json::Value;
 use url::Url;
 
-use super::checks::root_cause;
 use super::{Check, Report};
-use crate::http_client;
+use crate::http_client::{self, root_cause};
 
 /// Looks at a relay under its public address, as a client from elsewhere would.
 pub async fn examine_public(relay: &Url, ca_file: Option<&Path>) -> Report {

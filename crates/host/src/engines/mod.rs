@@ -10,6 +10,7 @@ mod relay_engine;
 mod reload;
 
 pub use dispatch::{CommandError, offline};
+pub use link_engine::machine_name;
 pub use options::{EngineOptions, Mode, Overrides, StartError};
 pub use relay_engine::closed_store;
 

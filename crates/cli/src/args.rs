@@ -1,0 +1,332 @@
+//! The words of the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use holdfast_core::command::Engine;
+use holdfast_core::policy::{Profile, Role};
+use holdfast_host::paths::Dirs;
+use url::Url;
+
+use crate::failure::Failure;
+
+const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
+4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work";
+
+/// Keeps this machine reachable for AI agents, and never loses their work when the network goes away.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub folders: Folders,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Folders {
+    /// Folder of everything but the configuration [env: HOLDFAST_DATA_DIR].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Folder of config.toml [env: HOLDFAST_CONFIG_DIR].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub config_dir: Option<PathBuf>,
+    /// Print one JSON document, or JSON lines; errors too, on stderr.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Folders {
+    /// The folders this command works with.
+    pub fn dirs(&self) -> Result<Dirs, Failure> {
+        Dirs::find(self.config_dir.clone(), self.data_dir.clone()).map_err(|e| Failure::plain(e.to_string()))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon, and a relay unless one is configured
+    Serve(Serve),
+    /// Run a relay alone, on a server
+    Relay(Relay),
+    /// Join this machine to a relay
+    Enroll(Enroll),
+    /// Accounts of the relay
+    #[command(subcommand)]
+    Account(Account),
+    /// Machines that may join the relay
+    #[command(subcommand)]
+    Device(Device),
+    /// Static tokens for clients that cannot sign in
+    #[command(subcommand)]
+    Token(Token),
+    /// Let a client in, with the code its browser page shows
+    Approve {
+        /// The code; read from stdin if absent
+        code: Option<String>,
+    },
+    /// Clients that were let in
+    #[command(subcommand)]
+    Client(Client),
+    /// What clients may do on this machine
+    #[command(subcommand)]
+    Policy(Policy),
+    /// How it is now
+    Status {
+        /// Print again with every change
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Recent calls, step by step
+    Calls,
+    /// The log
+    Logs {
+        /// How many lines
+        #[arg(short = 'n', long, default_value_t = 50)]
+        lines: usize,
+        /// Print what comes, too
+        #[arg(short, long)]
+        follow: bool,
+        /// Only this level and worse
+        #[arg(long, value_enum, default_value_t = Level::Debug)]
+        level: Level,
+    },
+    /// Look for what keeps this machine from being reached
+    Doctor {
+        /// Look at the published relay, as the world sees it
+        #[arg(long)]
+        public: bool,
+    },
+    /// Cut the link on purpose and watch a call survive it
+    Drill {
+        /// For how long
+        #[arg(long, default_value = "5s", value_parser = duration)]
+        cut: Duration,
+        /// Also when real calls are running
+        #[arg(long)]
+        force: bool,
+    },
+    /// Start the engines of the running process, or one of them
+    Start {
+        #[arg(value_parser = engine)]
+        engine: Option<Engine>,
+    },
+    /// Stop the engines of the running process, or one of them; calls may finish
+    Stop {
+        #[arg(value_parser = engine)]
+        engine: Option<Engine>,
+    },
+    /// Completions for a shell
+    Completions { shell: clap_complete::Shell },
+    /// The JSON schema of config.toml
+    #[command(name = "config-schema")]
+    ConfigSchema,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The folder clients work in; ~/holdfast by default
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Where the embedded relay listens
+    #[arg(long, value_name = "ADDR", conflicts_with = "relay")]
+    pub listen: Option<SocketAddr>,
+    /// Use this relay instead of an embedded one
+    #[arg(long, value_name = "URL")]
+    pub relay: Option<Url>,
+}
+
+#[derive(Debug, Args)]
+pub struct Relay {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// The address clients use, if it is another one
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<Url>,
+    /// Certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Network of the reverse proxy in front; may be given several times
+    #[arg(long, value_name = "CIDR")]
+    pub behind_proxy: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Enroll {
+    /// The relay's address
+    pub relay: Url,
+    /// The one-time code; read from stdin if absent
+    pub code: Option<String>,
+    /// What the relay shall call this machine; its host name by default
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Read a credential from stdin instead of a code (for a relay that gives none)
+    #[arg(long, conflicts_with_all = ["code", "name"])]
+    pub token_stdin: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// Make an account
+    Add {
+        name: String,
+        /// owner, operator, editor or reviewer
+        #[arg(long, value_parser = role)]
+        role: Role,
+        /// Read the password from stdin; without one, only local approval signs in
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// List accounts
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Device {
+    /// Print a one-time code with which a machine enrols
+    Code {
+        /// Whose machine it will be; the only account by default
+        #[arg(long)]
+        account: Option<String>,
+    },
+    /// List machines
+    List,
+    /// Give a machine another name
+    Rename {
+        /// Id or name
+        device: String,
+        name: String,
+    },
+    /// Make a machine the one that new clients reach
+    Default {
+        /// Id or name
+        device: String,
+    },
+    /// Take a machine's credential away
+    Revoke {
+        /// Id or name
+        device: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a token and print it, once
+    Create {
+        /// What it is for
+        #[arg(long)]
+        name: String,
+        /// At most this role; the account's own by default
+        #[arg(long, value_parser = role)]
+        role: Option<Role>,
+        /// Id or name; the account's default by default
+        #[arg(long)]
+        device: Option<String>,
+        /// The only account by default
+        #[arg(long)]
+        account: Option<String>,
+        /// Days until it expires; 90 by default
+        #[arg(long)]
+        days: Option<u32>,
+    },
+    /// List tokens
+    List,
+    /// Take a token away
+    Revoke {
+        /// Its id, as listed
+        token: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Client {
+    /// List clients
+    List,
+    /// Take away what a client was granted
+    Revoke {
+        /// A client's id, or one grant's, as listed
+        client: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Change it, now and for good: review, edit, agent or full
+    Set {
+        #[arg(value_parser = profile)]
+        profile: Profile,
+    },
+}
+
+/// Levels of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::parse(text).ok_or_else(|| "owner, operator, editor or reviewer".into())
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    Profile::parse(text).ok_or_else(|| "review, edit, agent or full".into())
+}
+
+fn engine(text: &str) -> Result<Engine, String> {
+    Engine::parse(text).ok_or_else(|| "relay or link".into())
+}
+
+/// `500ms`, `5s`, `2m`, or a number of seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let per_unit = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        _ => return Err("a time such as 500ms, 5s or 2m".into()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| "a time such as 500ms, 5s or 2m")? * per_unit;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        for bad in ["", "s", "5 s", "5h", "-5s", "1e99m"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_command_takes_the_folders() {
+        let cli =
+            Cli::try_parse_from(["holdfast", "device", "list", "--data-dir", "/d", "--config-dir", "/c", "--json"]);
+        let folders = cli.unwrap().folders;
+        assert_eq!((folders.data_dir, folders.config_dir), (Some("/d".into()), Some("/c".into())));
+        assert!(folders.json);
+    }
+}

@@ -1,0 +1,46 @@
+//! Doing a command: by the process that holds the data folder, else on the closed store.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use holdfast_core::command::{Command, Secret};
+use holdfast_core::limits;
+use holdfast_host::api::client::{Holder, Owner, owner};
+use holdfast_host::engines;
+use holdfast_host::paths::Dirs;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Does a command wherever it can be done.
+pub async fn ask(dirs: &Dirs, command: Command) -> Result<Value, Failure> {
+    match owner(dirs).await? {
+        Owner::Holder(holder) => Ok(holder.command(&command).await?),
+        Owner::Us(_lock) => Ok(engines::offline(dirs, command).await?),
+    }
+}
+
+/// The running process, or nothing.
+pub async fn running(dirs: &Dirs) -> Result<Option<Holder>, Failure> {
+    Ok(match owner(dirs).await? {
+        Owner::Holder(holder) => Some(holder),
+        Owner::Us(_) => None,
+    })
+}
+
+/// Something secret from stdin: its first line, without the line end.
+pub fn secret_line(what: &str) -> Result<Secret, Failure> {
+    if std::io::stdin().is_terminal() {
+        eprint!("{what}: ");
+    }
+    let mut text = String::new();
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        stdin.read_line(&mut text)?;
+    } else {
+        stdin.lock().take(limits::API_BODY_MAX as u64).read_to_string(&mut text)?;
+    }
+    match text.lines().next().map(str::trim_end) {
+        Some(line) if !line.is_empty() => Ok(Secret(line.into())),
+        _ => Err(Failure::plain(format!("{what} is expected on stdin"))),
+    }
+}

@@ -1,0 +1,78 @@
+//! One file per group of commands.
+
+mod calls;
+mod doctor;
+mod drill;
+mod enroll;
+mod logs;
+mod people;
+mod serve;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use holdfast_core::command::Command as Ask;
+use serde_json::Value;
+
+use crate::args::{Cli, Command, Folders, Policy};
+use crate::ask::{ask, secret_line};
+use crate::failure::Failure;
+use crate::print;
+
+/// Runs a command to its end.
+pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Serve(args) => serve::serve(&folders, args).await?,
+        Command::Relay(args) => serve::relay(&folders, args).await?,
+        Command::Enroll(args) => enroll::enroll(&folders, args).await?,
+        Command::Account(command) => people::account(&folders, command).await?,
+        Command::Device(command) => people::device(&folders, command).await?,
+        Command::Token(command) => people::token(&folders, command).await?,
+        Command::Client(command) => people::client(&folders, command).await?,
+        Command::Approve { code } => {
+            let code = match code {
+                Some(code) => holdfast_core::command::Secret(code),
+                None => secret_line("code")?,
+            };
+            let approved = ask(&folders.dirs()?, Ask::Approve { code }).await?;
+            let text = |key: &str| print::shown(approved[key].as_str().unwrap_or_default());
+            told(
+                &folders,
+                &approved,
+                &format!("{} ({}) may now act as {}", text("client"), text("redirect_host"), text("account")),
+            )?;
+        }
+        Command::Policy(Policy::Set { profile }) => {
+            let answer = ask(&folders.dirs()?, Ask::PolicySet { profile }).await?;
+            told(&folders, &answer, &format!("the policy is {} from now on", profile.as_str()))?;
+        }
+        Command::Status { watch } => return status::status(&folders, watch).await,
+        Command::Calls => calls::calls(&folders).await?,
+        Command::Logs { lines, follow, level } => logs::logs(&folders, lines, follow, level).await?,
+        Command::Doctor { public } => return doctor::doctor(&folders, public).await,
+        Command::Drill { cut, force } => return drill::drill(&folders, cut, force).await,
+        Command::Start { engine } => {
+            let answer = ask(&folders.dirs()?, Ask::Start { engine }).await?;
+            told(&folders, &answer, "started")?;
+        }
+        Command::Stop { engine } => {
+            let answer = ask(&folders.dirs()?, Ask::Stop { engine }).await?;
+            told(&folders, &answer, "stopped")?;
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut std::io::stdout());
+        }
+        Command::ConfigSchema => print::json(&holdfast_host::config::schema())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what came of a command: the answer for scripts, a sentence for people.
+fn told(folders: &Folders, answer: &Value, sentence: &str) -> Result<(), Failure> {
+    if folders.json {
+        return print::json(answer);
+    }
+    print::line(sentence);
+    Ok(())
+}

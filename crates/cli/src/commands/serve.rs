@@ -1,0 +1,138 @@
+//! `serve` and `relay`: the processes that stay.
+
+use holdfast_host::engines::{EngineOptions, Engines, Mode, Overrides};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Folders, Relay, Serve};
+use crate::failure::Failure;
+use crate::print;
+
+pub async fn serve(folders: &Folders, args: Serve) -> Result<(), Failure> {
+    let Serve { workspace, listen, relay } = args;
+    let overrides = Overrides { workspace, listen, relay, ..Overrides::default() };
+    stay(folders, Mode::Serve, overrides).await
+}
+
+pub async fn relay(folders: &Folders, args: Relay) -> Result<(), Failure> {
+    let Relay { listen, public_url, tls_cert, tls_key, behind_proxy } = args;
+    let overrides = Overrides { listen, public_url, tls: tls_cert.zip(tls_key), behind_proxy, ..Overrides::default() };
+    stay(folders, Mode::Relay, overrides).await
+}
+
+/// Runs until a signal or a command ends it. The first signal lets calls finish; the second does not.
+async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(), Failure> {
+    let mut signals = signals()?;
+    let remote = overrides.relay.is_some();
+    let options = EngineOptions { dirs: folders.dirs()?, mode, overrides };
+    let engines = tokio::select! {
+        started = Engines::start(options) => started?,
+        _ = signals.recv() => return Ok(()),
+    };
+    let mcp = engines.mcp().unwrap_or_default();
+    if folders.json {
+        print::json(&json!({"event": "ready", "mcp": mcp, "api": engines.api(), "pid": std::process::id()}))?;
+    } else {
+        greet(&engines, mode, remote, &mcp);
+    }
+    tokio::select! {
+        () = engines.quit_asked() => {}
+        _ = signals.recv() => {}
+    }
+    if !folders.json {
+        let running = engines.hub().snapshot().calls.pending;
+        let waiting =
+            if running > 0 { format!("finishing {running} calls (once more: now) …") } else { "stopping …".into() };
+        eprintln!("{waiting}");
+    }
+    let hurry = engines.hurry();
+    let hurried = hurry_on_signal(signals, hurry);
+    tokio::select! {
+        () = engines.shutdown() => {}
+        () = hurried => {}
+    }
+    Ok(())
+}
+
+/// The second signal means *now*; the third one does not even wait for that.
+async fn hurry_on_signal(mut signals: mpsc::Receiver<()>, hurry: CancellationToken) {
+    let _ = signals.recv().await;
+    hurry.cancel();
+    let _ = signals.recv().await;
+}
+
+fn greet(engines: &Engines, mode: Mode, remote: bool, mcp: &str) {
+    let status = engines.hub().snapshot();
+    let mut lines = vec![format!("holdfast {} runs", status.app.version), String::new()];
+    lines.push(format!("  MCP address   {mcp}"));
+    if let Some(workspace) = &status.app.workspace {
+        lines.push(format!("  workspace     {workspace}"));
+    }
+    if let Some(policy) = &status.app.policy {
+        let meaning = match policy.as_str() {
+            "review" => "clients may read the workspace",
+            "edit" => "clients may read and write the workspace",
+            "agent" => "clients may run any program as this user",
+            _ => "clients may do everything this user may",
+        };
+        lines.push(format!("  policy        {policy}: {meaning}"));
+    }
+    lines.push(format!("  local API     {}", engines.api()));
+    lines.push(String::new());
+    match (mode, remote) {
+        (Mode::Relay, _) => lines.extend(
+            [
+                "  next, here:   holdfast account add NAME --role owner --password-stdin",
+                "                holdfast device code --account NAME",
+                "  on a device:  holdfast enroll URL, then holdfast serve --relay URL",
+            ]
+            .map(str::to_owned),
+        ),
+        (Mode::Serve, _) => {
+            lines.push(format!("  Claude Code   claude mcp add --transport http holdfast {mcp}"));
+            lines.push(format!("  Codex         codex mcp add holdfast --url {mcp}"));
+            lines.push(
+                "  others        give them the address; they open a page in the browser that shows a code".into(),
+            );
+            if remote {
+                lines.push(
+                    "  approve       on the relay's machine: holdfast approve CODE, or sign in with the password"
+                        .into(),
+                );
+            } else {
+                lines.push("  approve       holdfast approve CODE".into());
+                lines.push("  static token  holdfast token create --name NAME, sent as Authorization: Bearer …".into());
+            }
+        }
+    }
+    print::line(&lines.join("\n"));
+    for warning in &status.health {
+        eprintln!("  note: {}", warning.text);
+    }
+}
+
+/// Every wish to end, in the order they come.
+fn signals() -> Result<mpsc::Receiver<()>, Failure> {
+    let (told, signals) = mpsc::channel(4);
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if told.send(()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    #[cfg(not(unix))]
+    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && told.send(()).await.is_ok() {} });
+    Ok(signals)
+}

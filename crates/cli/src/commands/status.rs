@@ -1,0 +1,89 @@
+//! `status`: how it is now.
+
+use std::process::ExitCode;
+
+use futures_util::StreamExt as _;
+use holdfast_core::status::{AppStatus, LinkState, StatusSnapshot};
+use holdfast_host::status_hub::unix_ms;
+
+use crate::args::Folders;
+use crate::ask::running;
+use crate::failure::Failure;
+use crate::print;
+
+pub async fn status(folders: &Folders, watch: bool) -> Result<ExitCode, Failure> {
+    let Some(holder) = running(&folders.dirs()?).await? else {
+        let app = AppStatus { version: env!("CARGO_PKG_VERSION").into(), ..AppStatus::default() };
+        show(folders, &StatusSnapshot::stopped(unix_ms(), app))?;
+        return Err(Failure::not_running());
+    };
+    if !watch {
+        show(folders, &holder.get("/api/status").await?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut snapshots = Box::pin(holder.events::<StatusSnapshot>("/api/status/stream").await?);
+    while let Some(snapshot) = snapshots.next().await {
+        show(folders, &snapshot)?;
+    }
+    Err(Failure::not_running())
+}
+
+fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
+    if folders.json {
+        return print::json(snapshot);
+    }
+    let now = snapshot.taken_at;
+    print::line(&format!("{}  {}", print::moment(now), sentence(snapshot)));
+    for warning in &snapshot.health {
+        print::line(&format!("  ! {}", print::shown(&warning.text)));
+    }
+    if let Some(last) = snapshot.outages.last() {
+        let end = last.ended_at.unwrap_or(now);
+        let seconds = end.saturating_sub(last.started_at) / 1000;
+        let kept = format!("{} calls kept, {} lost", last.calls_saved, last.calls_lost);
+        print::line(&format!(
+            "  {} outages in 24 h; the last at {} for {seconds} s, {kept}",
+            snapshot.outages.len(),
+            print::moment(last.started_at)
+        ));
+    }
+    Ok(())
+}
+
+/// The status as one sentence.
+fn sentence(s: &StatusSnapshot) -> String {
+    if s.app.pid == 0 {
+        return "Nothing runs on this data folder".into();
+    }
+    if s.app.workspace.is_none() {
+        return format!("Relay at {}", s.app.mcp.as_deref().unwrap_or("(stopped)"));
+    }
+    let relay = s.relay.url.as_deref().unwrap_or("the relay");
+    let state = match s.relay.state {
+        LinkState::Stopped => "Stopped".into(),
+        LinkState::Connecting => format!("Connecting to {relay}"),
+        LinkState::Healthy => format!("Connected to {relay}"),
+        LinkState::Blip | LinkState::Outage => format!("Away from {relay} since {}", print::moment(s.relay.since)),
+        LinkState::Recovering => format!("Connecting again to {relay}"),
+        LinkState::SignInNeeded => format!("Not enrolled at {relay}"),
+        LinkState::Incompatible => format!("{relay} speaks another version"),
+    };
+    let c = &s.calls;
+    let mut parts = vec![state];
+    if c.pending > c.detached {
+        parts.push(format!("{} calls running", c.pending - c.detached));
+    }
+    if c.detached > 0 {
+        parts.push(format!("{} detached", c.detached));
+    }
+    if c.queued_results > 0 {
+        parts.push(format!("{} results wait", c.queued_results));
+    }
+    if let Some(next) = s.relay.next_try_at {
+        parts.push(format!("next try in {} s", next.saturating_sub(s.taken_at).div_ceil(1000)));
+    }
+    match parts.split_first() {
+        Some((state, rest)) if !rest.is_empty() => format!("{state} — {}", rest.join(", ")),
+        _ => parts.concat(),
+    }
+}
