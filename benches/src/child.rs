@@ -1,30 +1,31 @@
 //! Processes of the bench: its own roles and the peers. They die with the value that holds them.
 
-use std::io::{BufRead as _, BufReader, Lines};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::Instant;
 
 /// A running process, its own process group.
 pub struct Running {
     child: Child,
+    pid: u32,
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Running {
     /// Starts a program whose stdout is read with [`Running::hear`] if it is piped.
     pub fn start(command: &mut Command) -> Result<Running> {
-        use std::os::unix::process::CommandExt as _;
-        let mut child = command
-            .stdin(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("starting {:?}", command.get_program()))?;
+        let mut child = command.stdin(Stdio::piped()).process_group(0).spawn().context("starting")?;
         let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
-        Ok(Running { child, lines })
+        let pid = child.id().context("it ended at once")?;
+        Ok(Running { child, pid, lines })
     }
 
     /// Starts this binary in a role.
@@ -32,28 +33,41 @@ impl Running {
         Running::start(Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()))
     }
 
-    /// The next line the role says.
-    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let line = self.lines.as_mut().and_then(Iterator::next).context("the process ended")??;
+    /// Gives it this on stdin, which ends there.
+    pub async fn tell(&mut self, text: &str) -> Result<()> {
+        let mut stdin = self.child.stdin.take().context("told twice")?;
+        stdin.write_all(text.as_bytes()).await?;
+        Ok(stdin.shutdown().await?)
+    }
+
+    /// The next line it says.
+    pub async fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let lines = self.lines.as_mut().context("stdout is not piped")?;
+        let line = lines.next_line().await?.context("the process ended")?;
         serde_json::from_str(&line).with_context(|| format!("not understood: {line}"))
     }
 
     /// The process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
+    }
+
+    /// Sends a signal to the whole group.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(killpg(Pid::from_raw(self.pid.cast_signed()), signal)?)
     }
 
     /// Waits until something listens.
-    pub fn wait_for(&mut self, address: SocketAddr) -> Result<()> {
+    pub async fn wait_for(&mut self, address: SocketAddr) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while std::net::TcpStream::connect(address).is_err() {
+        while tokio::net::TcpStream::connect(address).await.is_err() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("it ended: {status}");
             }
             if Instant::now() > deadline {
                 bail!("nothing listens on {address}");
             }
-            std::thread::sleep(Duration::from_millis(50));
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }
@@ -61,9 +75,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         // It may have ended by itself.
-        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-        let _ = self.child.wait();
+        let _ = self.signal(Signal::SIGKILL);
     }
 }

@@ -124,7 +124,8 @@ pub struct Connection(SendRequest<Full<Bytes>>);
 impl Connection {
     /// Connects.
     pub async fn open(target: &Target) -> Result<Connection> {
-        let stream = TcpStream::connect(target.address).await.with_context(|| format!("connecting to {}", target.address))?;
+        let stream =
+            TcpStream::connect(target.address).await.with_context(|| format!("connecting to {}", target.address))?;
         stream.set_nodelay(true)?;
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(2 * 1024 * 1024)
@@ -134,10 +135,21 @@ impl Connection {
         Ok(Connection(sender))
     }
 
-    async fn send(&mut self, target: &Target, body: Bytes, tool: Option<&str>) -> Result<(http::response::Parts, Bytes)> {
+    async fn send(
+        &mut self,
+        target: &Target,
+        body: Bytes,
+        tool: Option<&str>,
+    ) -> Result<(http::response::Parts, Bytes)> {
         self.0.ready().await?;
         let (head, body) = self.0.send_request(target.request(body, tool)?).await?.into_parts();
         Ok((head, body.collect().await?.to_bytes()))
+    }
+
+    /// Sends a body and reads whatever is answered; its HTTP status.
+    pub async fn any(&mut self, target: &Target, body: Bytes) -> Result<u16> {
+        let (head, _) = self.send(target, body, Some("echo")).await?;
+        Ok(head.status.as_u16())
     }
 
     /// One call of `echo`; `expect` must stand in the answer. Returns the time until the answer was there, and reads the rest of the
@@ -170,7 +182,14 @@ impl Connection {
 }
 
 /// Keeps `in_flight` calls going until `until`, after `warm_up` calls that do not count.
-pub async fn run(target: &Target, arguments: &str, expect: &str, in_flight: usize, warm_up: u64, until: Until) -> Result<Measured> {
+pub async fn run(
+    target: &Target,
+    arguments: &str,
+    expect: &str,
+    in_flight: usize,
+    warm_up: u64,
+    until: Until,
+) -> Result<Measured> {
     let mut connections = Vec::new();
     for _ in 0..in_flight {
         connections.push(Connection::open(target).await?);
@@ -216,5 +235,10 @@ pub async fn run(target: &Target, arguments: &str, expect: &str, in_flight: usiz
     ensure!(!times.is_empty(), "no call ended in time");
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    Ok(Measured { p50: at(0.5), p99: at(0.99), per_second: times.len() as f64 / elapsed.as_secs_f64(), calls: times.len() as u64 })
+    Ok(Measured {
+        p50: at(0.5),
+        p99: at(0.99),
+        per_second: times.len() as f64 / elapsed.as_secs_f64(),
+        calls: times.len() as u64,
+    })
 }

@@ -1,14 +1,19 @@
 //! `make bench`: one table, one run, one load client for every row.
 //!
-//! `ROUNDS=3` for fewer rounds, `PEERS=0` to leave the peers out, `ONLY=trip,big` to run parts.
+//! `ROUNDS=3` for fewer rounds, `PEERS=0` to leave the peers out, `OUTAGES=5`, `DEVICES=1000` for less of those, and
+//! `ONLY=trip,big,memory,hostile,breaks,dead,growth` to run parts.
 
 mod child;
+mod growth;
 mod load;
+mod ours;
 mod peers;
+mod recovery;
 mod roles;
 mod table;
 mod trip;
 mod usage;
+mod weight;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,11 +22,18 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::child::Running;
 use crate::load::{Era, Target};
+use crate::ours::Ours;
 use crate::table::Goals;
 use crate::trip::{Kind, Row};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const FOOT: &str = "
+All rows: one Rust client (HTTP/1.1 keep-alive, one connection per call in flight, 50 calls warm-up), on the machine that serves too.
+holdfast: relay and daemon as two processes, the link between them, bearer token, policy, argument check, timeline and
+acknowledged results included; the work is a tool `echo` inside the daemon that only this bench registers. The peers run the same
+echo as a stdio server; they check no token, accept a foreign Origin, and keep no result. The floor keeps and checks nothing.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +41,9 @@ fn main() -> Result<()> {
     match arguments[..] {
         [] => runtime(1)?.block_on(bench()),
         ["stdio"] => roles::stdio::run(),
+        ["relay", devices] => runtime(1)?.block_on(roles::relay::run(devices.parse()?)),
+        ["daemon", relay] => runtime(1)?.block_on(roles::daemon::run(relay)),
+        ["fleet", relay] => runtime(1)?.block_on(roles::fleet::run(relay.parse()?)),
         ["floor-front"] => runtime(1)?.block_on(roles::floor::front()),
         ["floor-echo", front] => runtime(1)?.block_on(roles::floor::echo(front.parse()?)),
         _ => bail!("unknown role {arguments:?}"),
@@ -47,6 +62,8 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime> {
 /// What the environment asks for.
 struct Asked {
     rounds: usize,
+    outages: usize,
+    devices: usize,
     peers: bool,
     only: Option<Vec<String>>,
 }
@@ -54,8 +71,11 @@ struct Asked {
 impl Asked {
     fn read() -> Result<Asked> {
         let variable = |name: &str| std::env::var(name).ok();
+        let number = |name, default| variable(name).map_or(Ok(default), |n| n.parse()).context(name);
         Ok(Asked {
-            rounds: variable("ROUNDS").map_or(Ok(7), |n| n.parse()).context("ROUNDS")?,
+            rounds: number("ROUNDS", 7)?,
+            outages: number("OUTAGES", 20)?,
+            devices: number("DEVICES", 10_000)?,
             peers: variable("PEERS").is_none_or(|n| n != "0"),
             only: variable("ONLY").map(|parts| parts.split(',').map(str::to_owned).collect()),
         })
@@ -69,25 +89,53 @@ impl Asked {
 async fn bench() -> Result<()> {
     let asked = Asked::read()?;
     let mut goals = Goals::default();
+    if asked.wants("trip") || asked.wants("big") {
+        compare(&asked, &mut goals).await?;
+    }
+    if asked.wants("memory") {
+        weight::memory(100_000, &mut goals).await?;
+    }
+    if asked.wants("hostile") {
+        weight::hostile(&mut goals).await?;
+    }
+    if asked.wants("breaks") {
+        recovery::breaks(asked.outages, &mut goals).await?;
+    }
+    if asked.wants("dead") {
+        recovery::dead_peer(3, &mut goals).await?;
+    }
+    if asked.wants("growth") {
+        growth::run(asked.devices, asked.rounds, &mut goals).await?;
+    }
+    goals.print();
+    println!("{FOOT}");
+    Ok(())
+}
+
+/// The rows that stand beside each other: all started first, then measured in turns.
+async fn compare(asked: &Asked, goals: &mut Goals) -> Result<()> {
     let mut running = Vec::new();
     let mut rows = Vec::new();
 
+    let ours = Ours::start(false).await.context("holdfast")?;
+    for (name, era) in [("holdfast 2026-07-28", Era::Stateless), ("holdfast 2025-11-25", Era::Session)] {
+        let target = ours.target(era).open().await?;
+        rows.push(Row { name: name.into(), kind: Kind::Ours(era), target, pids: ours.pids() });
+    }
+
     let mut front = Running::role(&["floor-front"])?;
-    let address: SocketAddr = front.hear()?;
+    let address: SocketAddr = front.hear().await?;
     let mut echo = Running::role(&["floor-echo", &address.to_string()])?;
-    echo.hear::<String>()?;
-    rows.push(Row {
-        name: "floor: axum + one WS hop".into(),
-        kind: Kind::Floor,
-        target: Target::new(address, "/mcp", None, Era::Floor),
-        pids: vec![front.pid(), echo.pid()],
-    });
+    echo.hear::<String>().await?;
+    let target = Target::new(address, "/mcp", None, Era::Floor);
+    let name = "floor: axum + one WS hop".into();
+    rows.push(Row { name, kind: Kind::Floor, target, pids: vec![front.pid(), echo.pid()] });
     running.extend([front, echo]);
 
-    if asked.peers && (asked.wants("trip") || asked.wants("big")) {
-        let folder = peers::install()?;
+    if asked.peers {
+        let folder = peers::install().await?;
         for peer in peers::PEERS {
-            let (process, address) = peer.start(&folder)?;
+            let (process, address) = peer.start(&folder).await?;
             let target = Target::new(address, "/mcp", None, Era::Session).open().await.context(peer.name)?;
             rows.push(Row { name: peer.name.into(), kind: Kind::Peer, target, pids: vec![process.pid()] });
             running.push(process);
@@ -95,11 +143,10 @@ async fn bench() -> Result<()> {
     }
 
     if asked.wants("trip") {
-        trip::run(&rows, asked.rounds, Duration::from_millis(700), &mut goals).await?;
+        trip::run(&rows, asked.rounds, Duration::from_millis(700), goals).await?;
     }
     if asked.wants("big") {
-        trip::big(&rows, asked.rounds, &mut goals).await?;
+        trip::big(&rows, asked.rounds, goals).await?;
     }
-    goals.print();
     Ok(())
 }

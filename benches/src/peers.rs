@@ -2,9 +2,10 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
+use tokio::process::Command;
 
 use crate::child::Running;
 
@@ -48,7 +49,7 @@ pub const PEERS: [Peer; 3] = [
 ];
 
 /// Puts the peers into `target/bench-peers`, if they are not there yet.
-pub fn install() -> Result<PathBuf> {
+pub async fn install() -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-peers");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
@@ -56,29 +57,30 @@ pub fn install() -> Result<PathBuf> {
         return Ok(folder);
     }
     eprintln!("installing the peers into {} …", folder.display());
-    let run = |program: &Path, arguments: &[&str]| -> Result<()> {
-        let status = Command::new(program).args(arguments).current_dir(&folder).stdout(Stdio::null()).status();
+    let run = async |program: &Path, arguments: &[&str]| -> Result<()> {
+        let status = Command::new(program).args(arguments).current_dir(&folder).stdout(Stdio::null()).status().await;
         let status = status.with_context(|| format!("starting {}", program.display()))?;
         ensure!(status.success(), "{} {arguments:?}: {status}", program.display());
         Ok(())
     };
-    let npm = ["install", "--no-audit", "--no-fund", "--silent", "--prefix", ".", "supergateway@4.0.0", "mcp-proxy@6.7.19"];
-    run(Path::new("npm"), &npm)?;
-    run(Path::new("python3"), &["-m", "venv", "venv"])?;
-    run(&folder.join("venv/bin/pip"), &["install", "--quiet", "mcp-proxy==0.13.0"])?;
+    let npm =
+        ["install", "--no-audit", "--no-fund", "--silent", "--prefix", ".", "supergateway@4.0.0", "mcp-proxy@6.7.19"];
+    run(Path::new("npm"), &npm).await?;
+    run(Path::new("python3"), &["-m", "venv", "venv"]).await?;
+    run(&folder.join("venv/bin/pip"), &["install", "--quiet", "mcp-proxy==0.13.0"]).await?;
     std::fs::write(folder.join("installed"), "")?;
     Ok(folder)
 }
 
 impl Peer {
     /// Starts it in front of the bench's stdio echo server.
-    pub fn start(&self, folder: &Path) -> Result<(Running, SocketAddr)> {
+    pub async fn start(&self, folder: &Path) -> Result<(Running, SocketAddr)> {
         // Freed again before the peer takes it; it has no port 0.
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let echo = format!("{} stdio", std::env::current_exe()?.display());
         let mut command = (self.start)(folder, &echo, address.port());
         let mut running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null())).context(self.name)?;
-        running.wait_for(address).context(self.name)?;
+        running.wait_for(address).await.context(self.name)?;
         Ok((running, address))
     }
 }

@@ -55,7 +55,11 @@ impl Goals {
             };
             missed += usize::from(!met);
             let verdict = if met { "met" } else { "NOT MET" };
-            println!("{name:<64} {:>14} {:>14} {verdict}", format!("{sign} {}{unit}", short(bound)), format!("{}{unit}", short(*measured)));
+            println!(
+                "{name:<64} {:>14} {:>14} {verdict}",
+                format!("{sign} {}{unit}", short(bound)),
+                format!("{}{unit}", short(*measured))
+            );
         }
         println!("\n{} goals, {missed} not met", self.0.len());
         missed

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use crate::load::{self, Era, Measured, Target, Until};
-use crate::table::{Goals, Wanted, median, micros, mib, short};
+use crate::table::{Goals, Wanted, median, mib, micros, short};
 use crate::usage;
 
 /// Calls in flight.
@@ -52,7 +52,8 @@ pub fn payload(bytes: usize) -> (String, String) {
 /// Measures all rows and prints the first half of the table.
 pub async fn run(rows: &[Row], rounds: usize, each: Duration, goals: &mut Goals) -> Result<()> {
     let (arguments, expect) = payload(200);
-    let mut columns: Vec<Vec<Column>> = rows.iter().map(|_| LEVELS.iter().map(|_| Column::default()).collect()).collect();
+    let mut columns: Vec<Vec<Column>> =
+        rows.iter().map(|_| LEVELS.iter().map(|_| Column::default()).collect()).collect();
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         for (row, columns) in rows.iter().zip(&mut columns) {
@@ -72,7 +73,9 @@ pub async fn run(rows: &[Row], rounds: usize, each: Duration, goals: &mut Goals)
 }
 
 fn print(rows: &[Row], columns: &[Vec<Column>], rounds: usize) {
-    println!("round trip of a 200 B echo, medians of {rounds} interleaved rounds; p50/p99 in µs, calls/s in thousands, CPU in µs per call\n");
+    println!(
+        "round trip of a 200 B echo, medians of {rounds} interleaved rounds; p50/p99 in µs, calls/s in thousands, CPU in µs per call\n"
+    );
     print!("{:<26}", "");
     for level in LEVELS {
         print!(" | {:^35}", format!("{level} in flight"));
@@ -120,23 +123,30 @@ fn compare(rows: &[Row], columns: &[Vec<Column>], goals: &mut Goals) {
             floor: [1.45, 1.90],
         },
     ];
-    let all = |kind: Kind| rows.iter().zip(columns).filter(move |(row, _)| row.kind == kind).map(|(_, columns)| columns);
+    let all =
+        |kind: Kind| rows.iter().zip(columns).filter(move |(row, _)| row.kind == kind).map(|(_, columns)| columns);
     for bar in bars {
         let Some(ours) = all(Kind::Ours(bar.era)).next() else { continue };
         // Per round: ours over the best of `others` in that round.
-        let ratio = |others: Kind, level: usize, what: fn(&Measured) -> f64, best: fn(f64, f64) -> f64| -> Option<f64> {
-            let rounds = ours[level].rounds.iter().enumerate().map(|(round, measured)| {
-                let best = all(others).map(|columns| what(&columns[level].rounds[round])).reduce(best)?;
-                Some(what(measured) / best)
-            });
-            rounds.collect::<Option<Vec<f64>>>().map(median)
-        };
+        let ratio =
+            |others: Kind, level: usize, what: fn(&Measured) -> f64, best: fn(f64, f64) -> f64| -> Option<f64> {
+                let rounds = ours[level].rounds.iter().enumerate().map(|(round, measured)| {
+                    let best = all(others).map(|columns| what(&columns[level].rounds[round])).reduce(best)?;
+                    Some(what(measured) / best)
+                });
+                rounds.collect::<Option<Vec<f64>>>().map(median)
+            };
         for (at, level) in LEVELS.iter().enumerate() {
             if let Some(ratio) = ratio(Kind::Peer, at, |m| micros(m.p50), f64::min) {
                 goals.add(format!("{}: p50 ÷ best peer at {level}", bar.name), Wanted::AtMost(bar.p50[at]), ratio, "");
             }
             if let Some(ratio) = ratio(Kind::Peer, at, |m| m.per_second, f64::max) {
-                goals.add(format!("{}: calls/s ÷ best peer at {level}", bar.name), Wanted::AtLeast(bar.per_second[at]), ratio, " ×");
+                goals.add(
+                    format!("{}: calls/s ÷ best peer at {level}", bar.name),
+                    Wanted::AtLeast(bar.per_second[at]),
+                    ratio,
+                    " ×",
+                );
             }
         }
         if let Some(ratio) = ratio(Kind::Peer, 1, |m| micros(m.p99), f64::min) {
@@ -168,7 +178,9 @@ pub async fn big(rows: &[Row], rounds: usize, goals: &mut Goals) -> Result<()> {
                 let p50 = median(times);
                 println!("{:<26} {:>8}", row.name, short(p50));
                 match row.kind {
-                    Kind::Ours(Era::Stateless) => goals.add("2026-07-28: 1 MB echo p50", Wanted::AtMost(3.0), p50, " ms"),
+                    Kind::Ours(Era::Stateless) => {
+                        goals.add("2026-07-28: 1 MB echo p50", Wanted::AtMost(3.0), p50, " ms")
+                    }
                     Kind::Ours(_) => goals.add("2025-11-25: 1 MB echo p50", Wanted::AtMost(4.0), p50, " ms"),
                     Kind::Floor | Kind::Peer => {}
                 }

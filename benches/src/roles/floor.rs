@@ -32,9 +32,12 @@ pub async fn front() -> Result<()> {
     let hop = Arc::new(Hop::default());
     let app = Router::new()
         .route("/mcp", post(answer))
-        .route("/hop", get(|State(hop): State<Arc<Hop>>, upgrade: WebSocketUpgrade| async move {
-            upgrade.max_message_size(16 << 20).max_frame_size(16 << 20).on_upgrade(|socket| carry(hop, socket))
-        }))
+        .route(
+            "/hop",
+            get(|State(hop): State<Arc<Hop>>, upgrade: WebSocketUpgrade| async move {
+                upgrade.max_message_size(16 << 20).max_frame_size(16 << 20).on_upgrade(|socket| carry(hop, socket))
+            }),
+        )
         .layer(DefaultBodyLimit::max(16 << 20))
         .with_state(hop);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;

@@ -1,6 +1,9 @@
 //! What the bench runs as processes of its own, so that each has its own memory and CPU time.
 
+pub mod daemon;
+pub mod fleet;
 pub mod floor;
+pub mod relay;
 pub mod stdio;
 
 use std::io::Write as _;
