@@ -32,6 +32,11 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is no such thing, or it is not yours")
     }
 
+    /// 405 `method_not_allowed`; the router adds `Allow`.
+    pub fn method_not_allowed() -> Self {
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path takes another method")
+    }
+
     /// 400 `invalid_request`.
     pub fn invalid(message: impl Into<String>) -> Self {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)

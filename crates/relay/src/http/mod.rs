@@ -35,5 +35,6 @@ pub(crate) fn app(state: &Arc<AppState>) -> Router {
         .merge(crate::devices::router(state.devices.clone()))
         .merge(crate::mcp::router(state.clone()))
         .fallback(async || ApiError::not_found())
+        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .layer(axum::middleware::from_fn_with_state(state.clone(), guard::guard))
 }

@@ -1,0 +1,546 @@
+//! Attacks on the authorization server, over HTTP.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "panics are findings")]
+
+mod common;
+
+use common::{PASSWORD, REDIRECT, Relay, VERIFIER, challenge, field, shown_code};
+use holdfast_core::policy::Role;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_whole_flow_gives_tokens_that_reach_the_device() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let redirect = relay.consent(&relay.authorize_path(&client, &[]), "ada").await;
+    assert_eq!(redirect.status, 303);
+    assert!(redirect.header("location").unwrap().starts_with(REDIRECT));
+    assert_eq!(redirect.sent_to("state").as_deref(), Some("st&te"));
+    assert_eq!(redirect.sent_to("iss"), Some(relay.origin()));
+    let tokens = relay.trade(&client, &redirect.sent_to("code").unwrap(), &[]).await;
+    assert_eq!(tokens.header("cache-control"), Some("no-store"));
+    let tokens = tokens.json();
+    assert_eq!((&tokens["token_type"], &tokens["expires_in"], &tokens["scope"]), (&json!("Bearer"), &json!(3600), &json!("mcp")));
+    assert_ne!(relay.mcp("/mcp", tokens["access_token"].as_str().unwrap()).await, 401);
+    assert_eq!(relay.mcp("/mcp", tokens["refresh_token"].as_str().unwrap()).await, 401);
+}
+
+#[tokio::test]
+async fn a_code_is_good_once_and_its_replay_ends_what_it_gave() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let code = relay.code(&client).await;
+    let tokens = relay.trade(&client, &code, &[]).await.json();
+    let access = tokens["access_token"].as_str().unwrap();
+    assert_ne!(relay.mcp("/mcp", access).await, 401);
+    let replay = relay.trade(&client, &code, &[]).await;
+    assert_eq!((replay.status, replay.code().as_str()), (400, "invalid_grant"));
+    assert_eq!(relay.mcp("/mcp", access).await, 401);
+    assert_eq!(relay.refresh(&client, tokens["refresh_token"].as_str().unwrap()).await.code(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn two_trades_of_one_code_at_once_leave_no_token_alive() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let code = relay.code(&client).await;
+    let (one, two) = tokio::join!(relay.trade(&client, &code, &[]), relay.trade(&client, &code, &[]));
+    for answer in [one, two] {
+        if answer.status == 200 {
+            assert_eq!(relay.mcp("/mcp", answer.json()["access_token"].as_str().unwrap()).await, 401);
+        } else {
+            assert_eq!(answer.code(), "invalid_grant");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_code_is_bound_to_verifier_client_address_and_resource_and_survives_a_wrong_guess() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, other) = (relay.register().await, relay.register().await);
+    let code = relay.code(&client).await;
+    let wrong = format!("{VERIFIER}x");
+    let foreign = format!("{}/mcp/dev_abcdefgh", relay.origin());
+    for (change, expected) in [
+        (("code_verifier", Some(wrong.as_str())), "invalid_grant"),
+        (("code_verifier", Some(challenge(VERIFIER).as_str())), "invalid_grant"),
+        (("code_verifier", None), "invalid_request"),
+        (("client_id", Some(other.as_str())), "invalid_grant"),
+        (("client_id", None), "invalid_request"),
+        (("redirect_uri", Some("https://client.example/cb2")), "invalid_grant"),
+        (("redirect_uri", None), "invalid_request"),
+        (("resource", Some(foreign.as_str())), "invalid_target"),
+        (("resource", Some("https://evil.example/mcp")), "invalid_target"),
+        (("code", Some("hf_code_nonsense")), "invalid_grant"),
+        (("grant_type", Some("password")), "unsupported_grant_type"),
+        (("grant_type", None), "invalid_request"),
+    ] {
+        let answer = relay.trade(&client, &code, &[change]).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, expected), "{change:?}");
+    }
+    assert_eq!(relay.trade(&client, &code, &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_code_lapses_after_five_minutes() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let code = relay.code(&client).await;
+    relay.advance(300);
+    assert_eq!(relay.trade(&client, &code, &[]).await.code(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn what_cannot_be_trusted_to_redirect_gets_a_page_and_the_rest_is_told_to_the_client() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    for change in [
+        ("client_id", Some("client_unknown")),
+        ("client_id", None),
+        ("redirect_uri", Some("https://client.example/cb/")),
+        ("redirect_uri", Some("https://evil.example/cb")),
+        ("redirect_uri", Some("https://client.example.evil.example/cb")),
+        ("redirect_uri", Some("https://client.example/cb?x=1")),
+        ("redirect_uri", Some("javascript:alert(1)")),
+    ] {
+        let page = relay.get(&relay.authorize_path(&client, &[change]), &[]).await;
+        assert_eq!((page.status, page.header("location")), (400, None), "{change:?}");
+    }
+    let long = "s".repeat(1025);
+    for (change, expected) in [
+        (("response_type", Some("token")), "unsupported_response_type"),
+        (("response_type", None), "invalid_request"),
+        (("code_challenge_method", Some("plain")), "invalid_request"),
+        (("code_challenge_method", None), "invalid_request"),
+        (("code_challenge", None), "invalid_request"),
+        (("code_challenge", Some("short")), "invalid_request"),
+        (("code_challenge", Some("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM")), "invalid_request"),
+        (("scope", Some("mcp admin")), "invalid_scope"),
+        (("scope", Some("offline_access")), "invalid_scope"),
+        (("scope", Some("mcp mcp")), "invalid_scope"),
+        (("resource", Some("https://evil.example/mcp")), "invalid_target"),
+        (("resource", Some("nonsense")), "invalid_target"),
+        (("state", Some(long.as_str())), "invalid_request"),
+    ] {
+        let back = relay.get(&relay.authorize_path(&client, &[change]), &[]).await;
+        assert_eq!((back.status, back.sent_to("error").as_deref()), (303, Some(expected)), "{change:?}");
+        assert_eq!(back.sent_to("iss"), Some(relay.origin()));
+        assert_eq!(back.sent_to("code"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_that_stands_twice_is_refused() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let twice = relay.get(&format!("{path}&state=other"), &[]).await;
+    assert_eq!((twice.status, twice.header("location")), (400, None));
+    let fields = [("grant_type", "refresh_token"), ("refresh_token", "a"), ("refresh_token", "b"), ("client_id", &client)];
+    let twice = relay.form("/oauth/token", &fields, &[]).await;
+    assert_eq!((twice.status, twice.code().as_str()), (400, "invalid_request"));
+}
+
+#[tokio::test]
+async fn an_address_on_this_machine_may_change_its_port() {
+    let (relay, _) = Relay::with_ada().await;
+    let body = json!({"redirect_uris": ["http://127.0.0.1:1/cb"]});
+    let client = relay.post("/oauth/register", &body, &[]).await.json()["client_id"].as_str().unwrap().to_owned();
+    let path = relay.authorize_path(&client, &[("redirect_uri", Some("http://127.0.0.1:54321/cb"))]);
+    let redirect = relay.consent(&path, "ada").await;
+    assert!(redirect.header("location").unwrap().starts_with("http://127.0.0.1:54321/cb?"));
+    let code = redirect.sent_to("code").unwrap();
+    let tokens = relay.trade(&client, &code, &[("redirect_uri", Some("http://127.0.0.1:54321/cb"))]).await.json();
+    assert_eq!(tokens.get("refresh_token"), None, "it did not say that it refreshes");
+}
+
+#[tokio::test]
+async fn another_browser_can_neither_see_nor_end_a_request() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let (id, cookie) = relay.open(&path).await;
+    let (_, foreign) = relay.open(&path).await;
+    let name = cookie.split('=').next().unwrap();
+    let forged = format!("{name}={}", foreign.split('=').nth(1).unwrap());
+    let origin = relay.origin();
+    for stolen in [None, Some(foreign.as_str()), Some(forged.as_str())] {
+        let mut headers = vec![("origin", origin.as_str())];
+        headers.extend(stolen.map(|cookie| ("cookie", cookie)));
+        for action in ["password", "local", "allow", "deny"] {
+            let fields = [("request", id.as_str()), ("action", action), ("account", "ada"), ("password", PASSWORD)];
+            assert_eq!(relay.form("/oauth/authorize", &fields, &headers).await.status, 410, "{action}");
+        }
+        assert_eq!(relay.get(&format!("/oauth/authorize?request={id}"), &headers[1..]).await.status, 410);
+    }
+    let allowed = relay.step(&id, &cookie, &[("action", "allow")]).await;
+    assert_eq!(allowed.status, 410, "nobody signed in");
+}
+
+#[tokio::test]
+async fn the_form_is_not_taken_from_a_foreign_page() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    for origin in ["https://evil.example", "null", "http://127.0.0.1:1"] {
+        let fields = [("request", id.as_str()), ("action", "deny")];
+        let answer = relay.form("/oauth/authorize", &fields, &[("cookie", &cookie), ("origin", origin)]).await;
+        assert_eq!((answer.status, answer.code().as_str()), (403, "origin_not_allowed"), "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn denying_tells_the_client_and_ends_the_request() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    let denied = relay.step(&id, &cookie, &[("action", "deny")]).await;
+    assert_eq!(denied.sent_to("error").as_deref(), Some("access_denied"));
+    assert_eq!(relay.step(&id, &cookie, &[("action", "deny")]).await.status, 410);
+}
+
+#[tokio::test]
+async fn pages_forbid_scripts_frames_and_foreign_forms_and_show_hostile_names_as_text() {
+    let (relay, _) = Relay::with_ada().await;
+    let body = json!({"redirect_uris": [REDIRECT], "client_name": "<img src=x onerror=alert(1)>\u{202e}"});
+    let client = relay.post("/oauth/register", &body, &[]).await.json()["client_id"].as_str().unwrap().to_owned();
+    let page = relay.get(&relay.authorize_path(&client, &[]), &[]).await;
+    assert!(page.body.contains("&lt;img src=x onerror=alert(1)&gt;"));
+    assert!(!page.body.contains("<img") && !page.body.contains("<script") && !page.body.contains('\u{202e}'));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(policy.ends_with("; form-action 'self' https://client.example; base-uri 'none'; frame-ancestors 'none'"), "{policy}");
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    assert_eq!(page.header("referrer-policy"), Some("same-origin"));
+    let cookie = page.header("set-cookie").unwrap();
+    assert!(cookie.ends_with("; Path=/oauth/authorize; HttpOnly; SameSite=Strict; Max-Age=600"), "{cookie}");
+}
+
+#[tokio::test]
+async fn a_code_typed_into_holdfast_signs_in_and_the_page_then_shows_device_and_rights() {
+    let (relay, device) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    let first = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
+    assert!(!first.body.contains("laptop") && !first.body.contains(device.device.as_str()), "nothing about the account yet");
+    assert_eq!(relay.handle.admin.approvals(), []);
+    let waits = relay.step(&id, &cookie, &[("action", "local"), ("account", "ada")]).await;
+    assert_eq!(waits.status, 303);
+    let page = relay.get(waits.header("location").unwrap(), &[("cookie", &cookie)]).await;
+    let code = shown_code(&page.body);
+    let pending = relay.handle.admin.approvals();
+    assert_eq!((pending[0].client.as_str(), pending[0].redirect_host.as_str(), pending[0].account.as_str()), ("Test client", "client.example", "ada"));
+    assert!(!format!("{pending:?}").contains(&code.replace('-', "")));
+    let approved = relay.handle.admin.approve(&code.to_lowercase()).await.unwrap();
+    assert_eq!(approved.account, "ada");
+    let page = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
+    assert!(page.body.contains("ada&#39;s laptop") && page.body.contains("run any program as the user"));
+    let redirect = relay.step(&id, &cookie, &[("action", "allow")]).await;
+    assert_eq!(relay.trade(&client, &redirect.sent_to("code").unwrap(), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn three_wrong_codes_cancel_the_request_and_the_fourth_waiting_one_is_refused() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let local = [("action", "local"), ("account", "ada")];
+    let (id, cookie) = relay.open(&path).await;
+    relay.step(&id, &cookie, &local).await;
+    for _ in 0..2 {
+        let (id, cookie) = relay.open(&path).await;
+        assert_eq!(relay.step(&id, &cookie, &local).await.status, 303);
+    }
+    let (fourth, fourth_cookie) = relay.open(&path).await;
+    let refused = relay.step(&fourth, &fourth_cookie, &local).await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.body.contains("Three requests of this account wait already"));
+    for _ in 0..3 {
+        assert_eq!(relay.handle.admin.approve("AAAA-AAA2").await.unwrap_err().code, "approval_code_invalid");
+    }
+    assert_eq!(relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await.status, 410);
+    assert_eq!(relay.handle.admin.approvals(), []);
+}
+
+#[tokio::test]
+async fn ten_wrong_passwords_block_the_password_and_not_the_typed_code() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let (id, cookie) = relay.open(&path).await;
+    let wrong = [("action", "password"), ("account", "ada"), ("password", "wrong wrong wrong")];
+    for _ in 0..9 {
+        let answer = relay.step(&id, &cookie, &wrong).await;
+        assert_eq!(answer.status, 401);
+        assert!(answer.body.contains("Name or password is wrong.") && !answer.body.contains("wrong wrong"));
+    }
+    assert_eq!(relay.step(&id, &cookie, &wrong).await.status, 429);
+    let right = [("action", "password"), ("account", "ada"), ("password", PASSWORD)];
+    assert_eq!(relay.step(&id, &cookie, &right).await.status, 429);
+    relay.step(&id, &cookie, &[("action", "local"), ("account", "ada")]).await;
+    let page = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
+    relay.handle.admin.approve(&shown_code(&page.body)).await.unwrap();
+    assert_eq!(relay.step(&id, &cookie, &[("action", "allow")]).await.status, 303);
+    relay.advance(901);
+    let (id, cookie) = relay.open(&path).await;
+    assert_eq!(relay.step(&id, &cookie, &right).await.status, 303);
+}
+
+#[tokio::test]
+async fn many_guesses_at_once_do_not_pass_the_brake_together() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    let wrong = [("action", "password"), ("account", "ada"), ("password", "wrong wrong wrong")];
+    let guesses = futures_util::future::join_all((0..30).map(|_| relay.step(&id, &cookie, &wrong))).await;
+    let tried = guesses.iter().filter(|answer| answer.status == 401).count();
+    assert!(tried <= 10, "{tried}");
+}
+
+#[tokio::test]
+async fn an_unknown_name_looks_like_a_wrong_password_and_like_a_waiting_code() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let mut pages = Vec::new();
+    for name in ["ada", "bob"] {
+        let (id, cookie) = relay.open(&path).await;
+        let wrong = relay.step(&id, &cookie, &[("action", "password"), ("account", name), ("password", "wrong wrong wrong")]).await;
+        relay.step(&id, &cookie, &[("action", "local"), ("account", name)]).await;
+        let waits = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
+        let code = shown_code(&waits.body);
+        pages.push((wrong.status, wrong.body.replace(&id, ""), waits.body.replace(&id, "").replace(&code, "").replace(name, "")));
+    }
+    assert_eq!(pages[0], pages[1]);
+}
+
+#[tokio::test]
+async fn a_lost_refresh_answer_is_repeated_until_ten_minutes_after_the_new_pair_was_used() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, first) = relay.connect().await;
+    let old = first["refresh_token"].as_str().unwrap();
+    let new = relay.refresh(&client, old).await.json();
+    relay.advance(7200);
+    let again = relay.refresh(&client, old).await.json();
+    assert_eq!((&again["access_token"], &again["refresh_token"]), (&new["access_token"], &new["refresh_token"]));
+    assert_eq!(again["expires_in"], 3600, "a pair nobody used begins its life when it arrives");
+    assert_ne!(relay.mcp("/mcp", again["access_token"].as_str().unwrap()).await, 401);
+    // The first use is recorded behind the request; a write that is answered comes after it.
+    relay.token("ada").await;
+    relay.advance(600);
+    assert_eq!(relay.refresh(&client, old).await.json()["refresh_token"], new["refresh_token"]);
+    relay.advance(1);
+    let late = relay.refresh(&client, old).await;
+    assert_eq!((late.status, late.code().as_str()), (400, "invalid_grant"));
+    assert_eq!(relay.mcp("/mcp", new["access_token"].as_str().unwrap()).await, 401, "the family is revoked");
+    assert_eq!(relay.refresh(&client, new["refresh_token"].as_str().unwrap()).await.code(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn an_older_refresh_token_revokes_the_family_at_once() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, first) = relay.connect().await;
+    let oldest = first["refresh_token"].as_str().unwrap();
+    let second = relay.refresh(&client, oldest).await.json();
+    let third = relay.refresh(&client, second["refresh_token"].as_str().unwrap()).await.json();
+    assert_eq!(relay.refresh(&client, oldest).await.code(), "invalid_grant");
+    for tokens in [first, second, third] {
+        assert_eq!(relay.mcp("/mcp", tokens["access_token"].as_str().unwrap()).await, 401);
+        assert_eq!(relay.refresh(&client, tokens["refresh_token"].as_str().unwrap()).await.code(), "invalid_grant");
+    }
+}
+
+#[tokio::test]
+async fn refreshes_at_once_get_one_pair() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, first) = relay.connect().await;
+    let old = first["refresh_token"].as_str().unwrap();
+    let answers = futures_util::future::join_all((0..8).map(|_| relay.refresh(&client, old))).await;
+    let pairs: Vec<_> = answers.iter().map(|answer| answer.json()["refresh_token"].clone()).collect();
+    assert!(pairs[0].is_string() && pairs.iter().all(|pair| *pair == pairs[0]), "{pairs:?}");
+}
+
+#[tokio::test]
+async fn a_refresh_is_bound_to_client_scope_resource_and_time() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, first) = relay.connect().await;
+    let other = relay.register().await;
+    let token = first["refresh_token"].as_str().unwrap();
+    assert_eq!(relay.refresh(&other, token).await.code(), "invalid_grant");
+    for (name, value, expected) in [
+        ("scope", "mcp operations", "invalid_scope"),
+        ("scope", "nonsense", "invalid_scope"),
+        ("resource", "https://evil.example/mcp", "invalid_target"),
+    ] {
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", &client), (name, value)];
+        assert_eq!(relay.form("/oauth/token", &fields, &[]).await.code(), expected);
+    }
+    relay.advance(30 * 86_400);
+    assert_eq!(relay.refresh(&client, token).await.code(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn refreshing_goes_on_after_a_restart_with_the_same_answer() {
+    let (relay, _) = Relay::with_ada().await;
+    let (client, first) = relay.connect().await;
+    let old = first["refresh_token"].as_str().unwrap();
+    let new = relay.refresh(&client, old).await.json();
+    let relay = relay.restart().await;
+    assert_eq!(relay.refresh(&client, old).await.json()["refresh_token"], new["refresh_token"]);
+    assert_ne!(relay.mcp("/mcp", new["access_token"].as_str().unwrap()).await, 401);
+    let file = std::fs::read(relay.dir.path().join("relay.sqlite")).unwrap();
+    for tokens in [&first, &new] {
+        for name in ["access_token", "refresh_token"] {
+            let secret = tokens[name].as_str().unwrap().as_bytes();
+            assert!(!file.windows(secret.len()).any(|window| window == secret), "{name} stands in the store");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_access_token_lives_an_hour_and_only_for_its_resource() {
+    let (relay, device) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (own, foreign) = (format!("/mcp/{}", device.device), "/mcp/dev_abcdefgh");
+    let resource = format!("{}{own}", relay.origin());
+    let path = relay.authorize_path(&client, &[("resource", Some(&resource))]);
+    let code = relay.consent(&path, "ada").await.sent_to("code").unwrap();
+    let tokens = relay.trade(&client, &code, &[("resource", Some(&resource))]).await.json();
+    let access = tokens["access_token"].as_str().unwrap();
+    assert_ne!(relay.mcp(&own, access).await, 401);
+    assert_eq!(relay.mcp("/mcp", access).await, 401);
+    assert_eq!(relay.mcp(foreign, access).await, 401);
+    relay.advance(3600);
+    assert_eq!(relay.mcp(&own, access).await, 401);
+}
+
+#[tokio::test]
+async fn a_device_of_another_account_cannot_be_consented_to() {
+    let (relay, _) = Relay::with_ada().await;
+    let foreign = relay.add("bob", Role::Operator).await.device;
+    let client = relay.register().await;
+    let resource = format!("{}/mcp/{foreign}", relay.origin());
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[("resource", Some(&resource))])).await;
+    relay.step(&id, &cookie, &[("action", "password"), ("account", "ada"), ("password", PASSWORD)]).await;
+    assert_eq!(relay.step(&id, &cookie, &[("action", "allow")]).await.status, 409);
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    relay.step(&id, &cookie, &[("action", "password"), ("account", "ada"), ("password", PASSWORD)]).await;
+    let chosen = [("action", "allow"), ("device", foreign.as_str())];
+    assert_eq!(relay.step(&id, &cookie, &chosen).await.status, 400);
+}
+
+#[tokio::test]
+async fn revoking_either_token_ends_the_grant_and_tells_it() {
+    let (relay, _) = Relay::with_ada().await;
+    for which in ["access_token", "refresh_token"] {
+        let (client, tokens) = relay.connect().await;
+        let other = relay.register().await;
+        let mut told = relay.handle.state().auth.revocations();
+        let token = tokens[which].as_str().unwrap();
+        let access = tokens["access_token"].as_str().unwrap();
+        assert_eq!(relay.form("/oauth/revoke", &[("token", token), ("client_id", &other)], &[]).await.status, 200);
+        assert_ne!(relay.mcp("/mcp", access).await, 401, "another client's word does not count");
+        assert_eq!(relay.form("/oauth/revoke", &[("token", token), ("client_id", &client)], &[]).await.status, 200);
+        assert_eq!(relay.mcp("/mcp", access).await, 401);
+        let grant = told.try_recv().unwrap();
+        assert!(!relay.handle.state().auth.is_live(&grant));
+    }
+    assert_eq!(relay.form("/oauth/revoke", &[("token", "unknown")], &[]).await.status, 200);
+    assert_eq!(relay.form("/oauth/revoke", &[], &[]).await.code(), "invalid_request");
+}
+
+#[tokio::test]
+async fn registrations_are_bounded_per_source_and_unused_ones_are_forgotten() {
+    let (relay, _) = Relay::with_ada().await;
+    let first = relay.register().await;
+    for _ in 1..20 {
+        relay.register().await;
+    }
+    let body = json!({"redirect_uris": [REDIRECT]});
+    let flood = relay.post("/oauth/register", &body, &[]).await;
+    assert_eq!((flood.status, flood.code().as_str()), (429, "too_many_requests"));
+    assert!(flood.header("retry-after").is_some());
+    relay.advance(3600);
+    assert_eq!(relay.get(&relay.authorize_path(&first, &[]), &[]).await.status, 400);
+    relay.register().await;
+}
+
+#[tokio::test]
+async fn malformed_registrations_are_refused_with_their_code() {
+    let relay = Relay::start().await;
+    for (body, expected) in [
+        (json!({}), "invalid_client_metadata"),
+        (json!([]), "invalid_client_metadata"),
+        (json!({"redirect_uris": []}), "invalid_client_metadata"),
+        (json!({"redirect_uris": "https://a.example"}), "invalid_client_metadata"),
+        (json!({"redirect_uris": [1]}), "invalid_client_metadata"),
+        (json!({"redirect_uris": vec![REDIRECT; 6]}), "invalid_client_metadata"),
+        (json!({"redirect_uris": ["http://a.example/cb"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["javascript:alert(1)"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": [REDIRECT], "response_types": ["token"]}), "invalid_client_metadata"),
+        (json!({"redirect_uris": [REDIRECT], "grant_types": ["password"]}), "invalid_client_metadata"),
+    ] {
+        let answer = relay.post("/oauth/register", &body, &[]).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, expected), "{body}");
+    }
+    let huge = json!({"redirect_uris": [REDIRECT], "client_name": "x".repeat(70_000)});
+    assert_eq!(relay.post("/oauth/register", &huge, &[]).await.status, 413);
+    let text = relay.send("POST", "/oauth/register", &[("content-type", "text/plain")], "{}").await;
+    assert_eq!(text.status, 415);
+    let broken = relay.send("POST", "/oauth/register", &[("content-type", "application/json")], "{\"a\"").await;
+    assert_eq!((broken.status, broken.code().as_str()), (400, "invalid_client_metadata"));
+    let client = relay.post("/oauth/register", &json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "client_secret_basic"}), &[]).await;
+    assert_eq!(client.json()["token_endpoint_auth_method"], "none");
+}
+
+#[tokio::test]
+async fn discovery_names_the_host_it_was_asked_under_and_both_resources() {
+    let (relay, device) = Relay::with_ada().await;
+    let port = relay.addr().port();
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")] {
+        let server = relay.get("/.well-known/oauth-authorization-server", &[("host", &host)]).await.json();
+        assert_eq!(server["issuer"], format!("http://{host}"));
+        assert_eq!(server["token_endpoint"], format!("http://{host}/oauth/token"));
+        assert_eq!(server["code_challenge_methods_supported"], json!(["S256"]));
+        assert_eq!(server["authorization_response_iss_parameter_supported"], true);
+        for path in ["/mcp".to_owned(), format!("/mcp/{}", device.device)] {
+            let resource = relay.get(&format!("/.well-known/oauth-protected-resource{path}"), &[("host", &host)]).await.json();
+            assert_eq!(resource["resource"], format!("http://{host}{path}"));
+            assert_eq!(resource["authorization_servers"], json!([format!("http://{host}")]));
+        }
+    }
+    for path in ["/.well-known/oauth-authorization-server/mcp", "/.well-known/openid-configuration", "/.well-known/oauth-protected-resource"] {
+        assert_eq!(relay.get(path, &[]).await.status, 200, "{path}");
+    }
+    assert_eq!(relay.get("/.well-known/oauth-protected-resource/elsewhere", &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_changed_account_loses_its_tokens_codes_and_open_pages() {
+    let (relay, _) = Relay::with_ada().await;
+    relay.add("bob", Role::Operator).await;
+    let client = relay.register().await;
+    let path = relay.authorize_path(&client, &[]);
+    let token = relay.token("bob").await;
+    let code = relay.consent(&path, "bob").await.sent_to("code").unwrap();
+    let (id, cookie) = relay.open(&path).await;
+    relay.step(&id, &cookie, &[("action", "password"), ("account", "bob"), ("password", PASSWORD)]).await;
+    assert_ne!(relay.mcp("/mcp", &token).await, 401);
+    let change = holdfast_relay::AccountPatch { role: Some(Role::Reviewer), ..Default::default() };
+    let changed = relay.handle.admin.change_account("bob", change).await.unwrap();
+    assert_eq!((changed.role, changed.version), (Role::Reviewer, 2));
+    assert_eq!(relay.mcp("/mcp", &token).await, 401);
+    assert_eq!(relay.trade(&client, &code, &[]).await.code(), "invalid_grant");
+    assert_eq!(relay.step(&id, &cookie, &[("action", "allow")]).await.status, 410);
+}
+
+#[tokio::test]
+async fn the_account_field_is_filled_in_only_on_a_relay_for_this_computer() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let page = relay.get(&relay.authorize_path(&client, &[]), &[]).await;
+    assert_eq!(field(&page.body, "account"), "ada");
+    relay.add("bob", Role::Operator).await;
+    let page = relay.get(&relay.authorize_path(&client, &[]), &[]).await;
+    assert_eq!(field(&page.body, "account"), "");
+}
