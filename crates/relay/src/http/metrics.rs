@@ -32,8 +32,10 @@ impl Counters {
         }
     }
 
-    fn of_class(&self, class: usize) -> u64 {
-        self.by_class.get(class).map_or(0, |count| count.load(Ordering::Relaxed))
+    /// Answers by outcome: successful, the client's error, ours.
+    pub(crate) fn by_outcome(&self) -> [(u64, &'static str); 3] {
+        let count = |class: usize| self.by_class.get(class).map_or(0, |count| count.load(Ordering::Relaxed));
+        [(count(2) + count(3), "successful"), (count(4), "client_error"), (count(5), "server_error")]
     }
 }
 
@@ -54,9 +56,8 @@ struct Reading {
 
 impl Reading {
     fn take(state: &AppState) -> Reading {
-        let count = |class| state.counters.of_class(class);
         let mut reading = Reading {
-            answers: [(count(2) + count(3), "successful"), (count(4), "client_error"), (count(5), "server_error")],
+            answers: state.counters.by_outcome(),
             totals: state.devices.counters(),
             devices: 0,
             ready: 0,

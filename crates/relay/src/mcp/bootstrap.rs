@@ -25,8 +25,8 @@ pub(super) async fn instructions(state: &AppState, tools: &ToolSet, principal: &
     let params = Params { name: Some(&name), arguments: Some(&arguments), ..Params::default() };
     let asked =
         call::read(tools, principal, || caller(principal), &room.catalogue(), &params, &Meta::default()).ok()?;
-    let Asked::Device { open, .. } = asked else { return None };
-    let mut running = room.open(open);
+    let Asked::Device(open, _) = asked else { return None };
+    let mut running = room.open(*open);
     // Beyond its time the handle is dropped, which cancels the call.
     let end = tokio::time::timeout(limits::BOOTSTRAP_TIMEOUT, running.end()).await.ok()?;
     end.commit.done();

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use holdfast_core::code::ToolError;
 use holdfast_core::limits;
 use holdfast_core::wire::Authorization;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::arguments;
 use super::envelope::{Meta, Params, is_object, text};
 use super::reply::RpcError;
-use super::stream::Request;
 use super::tools::{Found, ToolSet};
 use crate::Principal;
 use crate::devices::{Catalogue, IdempotencyKey, OpenCall};
 
 /// What a `tools/call` comes to.
 pub(super) enum Asked {
-    /// The device is to run it.
-    Device { open: OpenCall, request: Request },
+    /// The device is to run it. The arguments, read.
+    Device(Box<OpenCall>, Value),
     /// The relay answers by itself: `server_info`.
     ServerInfo,
     /// Known at once: a tool error.
@@ -51,8 +51,8 @@ pub(super) fn read(
         Found::Relay => return Ok(Asked::ServerInfo),
         Found::Refused(error) => return Ok(Asked::Refused(error)),
     };
-    let digest = arguments::digest(&tool.check(&arguments)?);
-    let key = meta.idempotency_key.map(|raw| key(raw, digest)).transpose()?;
+    let tree = tool.check(&arguments)?;
+    let key = meta.idempotency_key.map(|raw| key(raw, &tree)).transpose()?;
     let open = OpenCall {
         tool: Arc::clone(&tool.name),
         budget: tool.budget(&arguments),
@@ -68,14 +68,14 @@ pub(super) fn read(
         wants_progress: meta.progress_token.is_some(),
         control: tool.control,
     };
-    Ok(Asked::Device { request: Request { tool: Arc::clone(&tool.name), digest }, open })
+    Ok(Asked::Device(Box::new(open), tree))
 }
 
-fn key(raw: &RawValue, digest: [u8; 32]) -> Result<IdempotencyKey, RpcError> {
+fn key(raw: &RawValue, arguments: &Value) -> Result<IdempotencyKey, RpcError> {
     let key = text(raw).filter(|key| !key.is_empty() && key.chars().count() <= limits::IDEMPOTENCY_KEY_MAX);
     let key =
         key.ok_or_else(|| RpcError::invalid_params("holdfast/idempotency-key must be a text of 1 to 128 characters"))?;
-    Ok(IdempotencyKey { key: key.into_owned(), digest })
+    Ok(IdempotencyKey { key: key.into_owned(), digest: arguments::digest(arguments) })
 }
 
 /// Where progress of a call goes: the client's token, which must be a text or an integer.

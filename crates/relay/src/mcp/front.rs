@@ -16,9 +16,11 @@ use super::call::{self, Asked};
 use super::envelope::{self, Message, Meta, Params, RpcId};
 use super::reply::{self, RpcError};
 use super::session::{self, Session, Started};
+use super::session_call::Running;
 use super::stateless::Waiting;
 use super::stream::Request as Wanted;
-use super::{Era, Mcp, listen, outcome, revision, server_info, session_call};
+use super::{Era, Mcp, arguments, listen, outcome, revision, server_info};
+use crate::devices::{DeviceRoom, OpenCall};
 use crate::{ApiError, Principal};
 
 const SESSION_ID: &str = "mcp-session-id";
@@ -32,13 +34,17 @@ enum Todo {
     /// rmcp answers, and a session begins.
     Initialize(RpcId),
     /// A call of the device.
-    Call {
-        id: RpcId,
-        session: Option<Arc<Session>>,
-        open: Box<crate::devices::OpenCall>,
-        wanted: Wanted,
-        progress: Option<Box<RawValue>>,
-    },
+    Call(Ask),
+}
+
+/// A call that may be opened.
+struct Ask {
+    id: RpcId,
+    /// Of a 2025-11-25 client, with what tells its requests apart.
+    session: Option<(Arc<Session>, Wanted)>,
+    room: Arc<DeviceRoom>,
+    open: Box<OpenCall>,
+    progress: Option<Box<RawValue>>,
 }
 
 /// An error, and the request it answers if that much was understood.
@@ -76,34 +82,32 @@ async fn answer(mcp: &Arc<Mcp>, principal: &Arc<Principal>, parts: Parts, body: 
             Ok(mcp.rest.answer(principal, &id, session.map(|session| session.revision), parts, body).await)
         }
         Todo::Initialize(id) => initialize(mcp, principal, id, parts, body).await,
-        Todo::Call { id, session, open, wanted, progress } => {
+        Todo::Call(ask) => {
             drop(body);
-            let room = mcp.state.devices.room(&principal.device);
-            let Some(session) = session else {
-                let revoked = mcp.rest.revoked(principal);
-                let waiting = Waiting { id, call: room.open(*open), progress_token: progress, revoked };
-                return Ok(waiting.respond(reads_streams(&parts.headers)).await);
-            };
-            let primed = session.revision == revision::WITH_SESSIONS[0];
-            let stream = match session.start(&id, wanted).map_err(|error| Refused(Some(id.clone()), error))? {
-                Started::Joined(stream) => stream,
-                Started::New(stream) => {
-                    let call = room.open(*open);
-                    let running = session_call::Running {
-                        mcp: Arc::clone(mcp),
-                        session,
-                        stream: Arc::clone(&stream),
-                        id,
-                        call,
-                        progress,
-                    };
-                    tokio::spawn(running.run());
-                    stream
-                }
-            };
-            Ok(reply::event_stream(stream.body(None, primed)))
+            call(mcp, principal, ask, &parts.headers).await
         }
     }
+}
+
+async fn call(mcp: &Arc<Mcp>, principal: &Arc<Principal>, ask: Ask, headers: &HeaderMap) -> Result<Response, Refused> {
+    let Ask { id, session, room, open, progress } = ask;
+    let Some((session, wanted)) = session else {
+        let revoked = mcp.rest.revoked(principal);
+        let waiting = Waiting { id, call: room.open(*open), progress_token: progress, revoked };
+        return Ok(waiting.respond(reads_streams(headers)).await);
+    };
+    // Older sessions do not know an event without data.
+    let primed = session.revision == revision::WITH_SESSIONS[0];
+    let stream = match session.start(&id, wanted).map_err(|error| Refused(Some(id.clone()), error))? {
+        Started::Joined(stream) => stream,
+        Started::New(stream) => {
+            let call = room.open(*open);
+            let running = Running { mcp: Arc::clone(mcp), session, stream: Arc::clone(&stream), id, call, progress };
+            tokio::spawn(running.run());
+            stream
+        }
+    };
+    Ok(reply::event_stream(stream.body(None, primed)))
 }
 
 /// Reads the message and does everything that needs no waiting.
@@ -182,11 +186,15 @@ fn tool_call(
 ) -> Result<Todo, RpcError> {
     let era = if session.is_some() { Era::Sessions } else { Era::Stateless };
     let caller = || session.as_ref().map_or_else(|| session::caller(principal), |session| Arc::clone(&session.caller));
-    let catalogue = mcp.state.devices.known(&principal.device).map(|room| room.catalogue()).unwrap_or_default();
+    let room = mcp.state.devices.room(&principal.device);
     let progress = call::progress_token(meta)?;
-    let outcome = match call::read(&mcp.tools, principal, caller, &catalogue, params, meta)? {
-        Asked::Device { open, request } => {
-            return Ok(Todo::Call { id: id.clone(), session, open: Box::new(open), wanted: request, progress });
+    let outcome = match call::read(&mcp.tools, principal, caller, &room.catalogue(), params, meta)? {
+        Asked::Device(open, arguments) => {
+            let session = session.map(|session| {
+                let digest = arguments::digest(&arguments);
+                (session, Wanted { tool: Arc::clone(&open.tool), digest })
+            });
+            return Ok(Todo::Call(Ask { id: id.clone(), session, room, open, progress }));
         }
         Asked::ServerInfo => Ok(server_info::answer(mcp, principal)?),
         Asked::Refused(error) => Err(error),

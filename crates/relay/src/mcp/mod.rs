@@ -72,7 +72,9 @@ pub fn router(state: Arc<AppState>) -> Router {
     let rest = Rest::new(&state, &tools, changes);
     let mcp = Arc::new(Mcp { state, tools, sessions: Sessions::default(), rest });
     tokio::spawn(keep_house(Arc::downgrade(&mcp), revocations, revoked));
-    let methods = || post(front::post).get(front::get).delete(front::delete).fallback(front::other_method);
+    let methods = || {
+        post(front::post).get(front::get).delete(front::delete).head(front::other_method).fallback(front::other_method)
+    };
     Router::new().route("/mcp", methods()).route("/mcp/", methods()).route("/mcp/{device}", methods()).with_state(mcp)
 }
 

@@ -22,7 +22,7 @@ pub(super) fn answer(mcp: &Mcp, principal: &Arc<Principal>) -> Result<Box<RawVal
         "name": identity.server,
         "version": identity.version,
         "mcp_url": mcp.state.site.mcp_url(),
-        "oauth": {"issuer": mcp.state.site.origin()},
+        "oauth": crate::oauth::metadata::server(mcp.state.site.origin()),
         "account": {
             "account_id": principal.account,
             "name": principal.account_name,
@@ -100,7 +100,6 @@ fn daemon(device: &Catalogue, status: Option<&DeviceStatus>) -> Value {
 fn worker(mcp: &Mcp, status: Option<&DeviceStatus>) -> Value {
     let link = status.map(|status| status.link.clone()).unwrap_or_default();
     let pending = &link.pending;
-    let counters = mcp.state.devices.counters();
     let (sessions, kept_bytes) = mcp.sessions.counts();
     json!({
         "pending_calls": {
@@ -123,7 +122,42 @@ fn worker(mcp: &Mcp, status: Option<&DeviceStatus>) -> Value {
             "candidates": link.candidates,
         },
         "sessions": {"open": sessions, "kept_bytes": kept_bytes},
-        "observability": {"uptime_ms": mcp.now().as_millis(), "totals": counters},
+        "observability": observability(mcp),
+    })
+}
+
+fn observability(mcp: &Mcp) -> Value {
+    let totals = mcp.state.devices.counters();
+    let answers = mcp.state.counters.by_outcome();
+    json!({
+        "uptime_ms": mcp.now().as_millis(),
+        "requests": {
+            "total": answers.iter().map(|(count, _)| count).sum::<u64>(),
+            "successful": answers[0].0,
+            "client_error": answers[1].0,
+            "server_error": answers[2].0,
+        },
+        "calls": {
+            "started": totals.calls_started,
+            "completed": totals.calls_completed,
+            "failed": totals.calls_failed,
+            "cancelled": totals.calls_cancelled,
+            "timed_out": totals.calls_timed_out,
+            "unmatched_results": totals.unmatched_results,
+            "expired": totals.calls_expired,
+            "unknown": totals.calls_unknown,
+            "detached": totals.calls_detached,
+            "rebound": totals.calls_rebound,
+            "undelivered_results": totals.undelivered_results,
+        },
+        "sockets": {
+            "ready": totals.sockets_ready,
+            "disconnected": totals.sockets_lost,
+            "protocol_errors": totals.protocol_errors,
+            "silent": totals.sockets_silent,
+            "frame_gaps": totals.frame_gaps,
+            "device_in_use": totals.device_in_use,
+        },
     })
 }
 

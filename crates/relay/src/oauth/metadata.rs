@@ -14,10 +14,18 @@ use crate::principal::{ResourcePath, Scopes};
 use crate::state::AppState;
 
 /// `/.well-known/oauth-authorization-server`, also under the paths and the OpenID name that clients try.
-pub(super) async fn authorization_server(Extension(Base(base)): Extension<Base>, path: Option<Path<String>>) -> Result<Response, ApiError> {
+pub(super) async fn authorization_server(
+    Extension(Base(base)): Extension<Base>,
+    path: Option<Path<String>>,
+) -> Result<Response, ApiError> {
     known(path)?;
-    let body = Json(json!({
-        "issuer": &*base,
+    Ok(([(header::CACHE_CONTROL, "no-store")], Json(server(&base))).into_response())
+}
+
+/// The authorization server's metadata, as of an origin.
+pub(crate) fn server(base: &str) -> serde_json::Value {
+    json!({
+        "issuer": base,
         "authorization_endpoint": format!("{base}/oauth/authorize"),
         "token_endpoint": format!("{base}/oauth/token"),
         "registration_endpoint": format!("{base}/oauth/register"),
@@ -30,8 +38,7 @@ pub(super) async fn authorization_server(Extension(Base(base)): Extension<Base>,
         "code_challenge_methods_supported": ["S256"],
         "scopes_supported": Scopes::NAMES,
         "authorization_response_iss_parameter_supported": true,
-    }));
-    Ok(([(header::CACHE_CONTROL, "no-store")], body).into_response())
+    })
 }
 
 /// `/.well-known/oauth-protected-resource`, for `/mcp` and for `/mcp/{device}`.

@@ -7,7 +7,7 @@ mod authorize;
 mod code;
 mod consent;
 mod error;
-mod metadata;
+pub(crate) mod metadata;
 mod page;
 mod pair;
 mod params;

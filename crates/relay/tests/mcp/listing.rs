@@ -113,6 +113,10 @@ async fn server_info_counts_what_is_running_and_works_while_the_device_is_away()
     assert_eq!(info["authorization"]["effective_policy"]["profile"], "full");
     assert_eq!(info["tools"], json!(["server_info", "list_dir"]));
     assert_eq!(info["account"]["role"], "owner");
+    assert_eq!(info["worker"]["sockets_live"], json!({"authenticated": 1, "ready": 1, "probing": 0, "candidates": 0}));
+    assert_eq!(info["worker"]["observability"]["calls"]["started"], 1);
+    assert_eq!(info["worker"]["observability"]["sockets"]["ready"], 1);
+    assert_eq!(info["oauth"]["token_endpoint"], stage.url.replace("/mcp", "/oauth/token").as_str());
     device.leave().await;
     loop {
         let info = stage.modern().call("server_info", json!({})).send().await.unwrap();
