@@ -452,6 +452,9 @@ impl Daemon {
                 self.told.push(Told::DeviceInUse);
             }
             (After::Refusal, "device_in_use".into())
+        } else if is(close::NEWER_CANDIDATE) {
+            // Two of our own attempts raced; waiting for a restart would be waiting for ourselves.
+            (After::Failure, "a newer attempt replaced this one".into())
         } else if is(close::FRAME_GAP) || is(close::MOVED) {
             (After::Loss, "the relay closed the connection".into())
         } else {

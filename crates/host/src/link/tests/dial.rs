@@ -73,7 +73,7 @@ async fn a_relay_that_is_not_there_is_tried_until_it_is() {
     let rig = Rig::new(&format!("http://{address}"), |_| {});
     rig.cause("refused").await;
     let relay = Relay { listener: TcpListener::bind(address).await.expect("the port"), base: false };
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
 }
 
@@ -138,7 +138,7 @@ async fn a_black_hole_is_given_up_and_dialled_again() {
     // Taken, and never answered.
     let silent = relay.tcp().await;
     rig.cause("no answer in time").await;
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
     drop(silent);
 }

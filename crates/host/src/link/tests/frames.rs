@@ -120,7 +120,7 @@ async fn a_missing_frame_is_said_in_the_close() {
     peer.n += 1;
     peer.call(1).await;
     assert_eq!(peer.closed().await, Some((1012, "frame gap".into())));
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn bad_messages_are_answered_with_the_close_they_deserve() {
         let _ = peer.ws.send(bad).await;
         let close = peer.closed().await;
         assert!(close.is_none_or(|(got, _)| got == code), "{code}");
-        relay.ready(&[]).await;
+        let _peer = relay.ready(&[]).await;
     }
 }
 
@@ -155,7 +155,7 @@ async fn a_stopped_link_says_daemon_shutdown_and_starts_again() {
     assert_eq!(peer.closed().await, Some((1000, "daemon shutdown".into())));
     soon(rig.link.stopped()).await;
     rig.link.start();
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
 }
 
@@ -173,7 +173,7 @@ async fn every_close_of_the_relay_is_followed_by_another_dial() {
         let peer = relay.ready(&[]).await;
         rig.state(LinkState::Healthy).await;
         peer.close(code, reason).await;
-        relay.ready(&[]).await;
+        let _peer = relay.ready(&[]).await;
     }
 }
 
@@ -185,7 +185,7 @@ async fn a_device_in_use_is_told_and_start_tries_at_once() {
     rig.cause("device_in_use").await;
     assert!(rig.ears.0.lock().contains(&Told::DeviceInUse));
     rig.link.start();
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
 }
 
@@ -198,7 +198,7 @@ async fn a_drill_cuts_the_link_for_as_long_as_it_says() {
     let began = std::time::Instant::now();
     rig.link.cut(Duration::from_millis(300));
     assert_eq!(peer.closed().await, None, "no word is said");
-    relay.ready(&[]).await;
+    let _peer = relay.ready(&[]).await;
     assert!(began.elapsed() >= Duration::from_millis(300));
     rig.state(LinkState::Healthy).await;
 }
