@@ -272,11 +272,11 @@ limits! {
     OUTAGES_KEPT: usize = 200, "outages", "Outages remembered for the 24 h strip.";
     OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
     ["The relay's HTTP"]
-    HTTP_CONNECTIONS_MAX: usize = 24_576, "connections", "Open connections of one relay: 10 000 devices and their clients; above it the listener waits.";
+    HTTP_CONNECTIONS_MAX: usize = 16_384, "connections", "Open HTTP connections of one relay; above it the listener waits. Links leave this count when their upgrade is done.";
     HTTP_HEADER_TIMEOUT: Duration = secs(60), "time", "A request's head must be complete within this, and an idle connection is kept this long.";
     HTTP_BODY_IDLE: Duration = secs(30), "time", "A request's body that brings nothing for this long is given up.";
     HTTP_HEADERS_MAX: usize = 64, "headers", "Header lines of one request.";
-    HTTP_HEAD_MAX: usize = 64 * KIB, "bytes", "Head of one HTTP/1 request, and the read buffer of a connection.";
+    HTTP_HEAD_MAX: usize = 64 * KIB, "bytes", "Head of one HTTP/1 request; it is refused by the first read that passes this.";
     HTTP_STREAMS_MAX: u32 = 256, "streams", "Concurrent HTTP/2 streams of one connection.";
     TLS_HANDSHAKE: Duration = secs(10), "time", "A TLS handshake must be done within this.";
     SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every OAuth, account and enrolment request.";

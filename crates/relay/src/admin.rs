@@ -14,7 +14,6 @@ use crate::oauth::{ApprovalView, Approved};
 use crate::people::accounts::{self, AccountChange};
 use crate::people::{AccountView, ClientView, DeviceCode, DeviceView, Enrolled, NewToken, TokenView};
 use crate::people::{checked_name, devices, grants};
-use crate::principal::GrantId;
 use crate::state::AppState;
 
 /// Administration of one relay. Whoever holds one is trusted fully; nothing here asks for a password.
@@ -161,7 +160,12 @@ impl Admin {
     }
 
     /// Gives a device (id or name) another name. `of` limits it to one account's devices, here and below.
-    pub async fn rename_device(&self, of: Option<&AccountId>, device: &str, name: &str) -> Result<DeviceView, ApiError> {
+    pub async fn rename_device(
+        &self,
+        of: Option<&AccountId>,
+        device: &str,
+        name: &str,
+    ) -> Result<DeviceView, ApiError> {
         let (of, wanted, name) = (of.cloned(), device.to_owned(), checked_name(name)?);
         let renamed = self.state.store.write(move |db| {
             let device = devices::find(db, of.as_ref(), &wanted)?;
@@ -225,7 +229,8 @@ impl Admin {
     /// Revokes a personal access token by id.
     pub async fn revoke_token(&self, id: &str) -> Result<(), ApiError> {
         let id = id.to_owned();
-        let revoked = self.state.auth.write(move |db, news| grants::revoke_where(db, "kind = 'token' AND id = ?1", &id, news));
+        let revoked =
+            self.state.auth.write(move |db, news| grants::revoke_where(db, "kind = 'token' AND id = ?1", &id, news));
         if revoked.await? == 0 { Err(ApiError::not_found()) } else { Ok(()) }
     }
 
@@ -264,10 +269,5 @@ impl Admin {
     /// Approves the request whose browser page shows this code.
     pub async fn approve(&self, code: &str) -> Result<Approved, ApiError> {
         crate::oauth::approve(&self.state, code).await
-    }
-
-    /// Whether a grant still stands.
-    pub fn is_live(&self, grant: &GrantId) -> bool {
-        self.state.auth.is_live(grant)
     }
 }

@@ -109,13 +109,20 @@ impl Auth {
     pub(crate) fn load(store: &Store, clock: &Arc<dyn Clock>, site: &Site) -> Result<Auth, StoreError> {
         let now = clock.unix();
         let mut index = Index::default();
-        let (tokens, devices) = store.read_now(|db| Ok::<_, StoreError>((live_tokens(db, None, now)?, known_devices(db)?)))?;
+        let (tokens, devices) =
+            store.read_now(|db| Ok::<_, StoreError>((live_tokens(db, None, now)?, known_devices(db)?)))?;
         for token in tokens {
             index.insert(token, site);
         }
         index.devices = devices;
         let (revocations, _) = broadcast::channel(limits::REVOCATIONS_QUEUE);
-        let shared = Shared { index: RwLock::new(index), revocations, store: store.clone(), clock: clock.clone(), site: site.clone() };
+        let shared = Shared {
+            index: RwLock::new(index),
+            revocations,
+            store: store.clone(),
+            clock: clock.clone(),
+            site: site.clone(),
+        };
         Ok(Auth(Arc::new(shared)))
     }
 
@@ -149,7 +156,8 @@ impl Auth {
         let (grant, now) = (grant.clone(), self.0.clock.unix());
         self.0.store.submit(
             move |db| {
-                let sql = "UPDATE pairs SET first_used = ?3 WHERE grant_id = ?1 AND generation = ?2 AND first_used IS NULL";
+                let sql =
+                    "UPDATE pairs SET first_used = ?3 WHERE grant_id = ?1 AND generation = ?2 AND first_used IS NULL";
                 db.execute(sql, params![&*grant, generation, now]).map_err(StoreError::from)
             },
             |outcome| {
@@ -323,7 +331,9 @@ fn known_devices(db: &Connection) -> Result<DeviceIndex, StoreError> {
     for row in rows {
         match row? {
             (hash, _, true) => drop(devices.insert(hash, Err(DeviceAuthFailure::Revoked))),
-            (hash, (Ok(id), Ok(account)), false) => drop(devices.insert(hash, Ok(Arc::new(DeviceIdentity { id, account })))),
+            (hash, (Ok(id), Ok(account)), false) => {
+                drop(devices.insert(hash, Ok(Arc::new(DeviceIdentity { id, account }))))
+            }
             _ => {}
         }
     }

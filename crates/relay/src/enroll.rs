@@ -52,7 +52,8 @@ async fn enroll(
     Extension(source): Extension<Source>,
     Body(ask): Body<Ask>,
 ) -> Result<Json<Enrolled>, ApiError> {
-    let enrolment_fits = (16..=limits::ENROL_ID_MAX).contains(&ask.enrolment.len()) && ask.enrolment.bytes().all(|b| b.is_ascii_graphic());
+    let enrolment_fits = (16..=limits::ENROL_ID_MAX).contains(&ask.enrolment.len())
+        && ask.enrolment.bytes().all(|b| b.is_ascii_graphic());
     if !enrolment_fits {
         return Err(ApiError::invalid("the enrolment id is 16 to 128 printable ASCII characters"));
     }
@@ -81,5 +82,9 @@ async fn exchange_now(state: &AppState, ask: Exchange) -> Result<Option<Enrolled
 }
 
 fn invalid_code() -> ApiError {
-    ApiError::new(StatusCode::FORBIDDEN, "enrolment_code_invalid", "the code is wrong, used or expired; ask for a new one")
+    ApiError::new(
+        StatusCode::FORBIDDEN,
+        "enrolment_code_invalid",
+        "the code is wrong, used or expired; ask for a new one",
+    )
 }

@@ -70,7 +70,9 @@ impl Scopes {
 
     /// Whether everything in `other` is in here.
     pub fn contains(self, other: Scopes) -> bool {
-        (self.mcp || !other.mcp) && (self.operations || !other.operations) && (self.offline_access || !other.offline_access)
+        (self.mcp || !other.mcp)
+            && (self.operations || !other.operations)
+            && (self.offline_access || !other.offline_access)
     }
 }
 

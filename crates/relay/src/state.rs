@@ -48,6 +48,8 @@ pub struct Site {
     origins: Vec<Arc<str>>,
     /// Hosts it answers to besides: loopback names, which no foreign page can take over.
     loopback: Vec<Arc<str>>,
+    /// Clients are on this computer, as far as we know.
+    local: bool,
     allowed_origins: Vec<String>,
     proxies: Option<Vec<IpNet>>,
 }
@@ -74,7 +76,8 @@ impl Site {
             Exposure::BehindProxy(proxies) => Some(proxies.clone()),
             _ => None,
         };
-        Site { origins, loopback, allowed_origins: options.allowed_origins.clone(), proxies }
+        let local = options.exposure == Exposure::Loopback && options.public_url.is_none();
+        Site { origins, loopback, local, allowed_origins: options.allowed_origins.clone(), proxies }
     }
 
     /// Whether a request with this Host is meant for us.
@@ -110,7 +113,7 @@ impl Site {
 
     /// Whether this relay is only for this computer: there may be told what a stranger must not know, such as the only account's name.
     pub(crate) fn is_local(&self) -> bool {
-        self.loopback.is_empty()
+        self.local
     }
 
     /// Whether clients reach us by TLS; decides the cookie's `Secure`.

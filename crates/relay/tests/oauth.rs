@@ -20,7 +20,10 @@ async fn a_whole_flow_gives_tokens_that_reach_the_device() {
     let tokens = relay.trade(&client, &redirect.sent_to("code").unwrap(), &[]).await;
     assert_eq!(tokens.header("cache-control"), Some("no-store"));
     let tokens = tokens.json();
-    assert_eq!((&tokens["token_type"], &tokens["expires_in"], &tokens["scope"]), (&json!("Bearer"), &json!(3600), &json!("mcp")));
+    assert_eq!(
+        (&tokens["token_type"], &tokens["expires_in"], &tokens["scope"]),
+        (&json!("Bearer"), &json!(3600), &json!("mcp"))
+    );
     assert_ne!(relay.mcp("/mcp", tokens["access_token"].as_str().unwrap()).await, 401);
     assert_eq!(relay.mcp("/mcp", tokens["refresh_token"].as_str().unwrap()).await, 401);
 }
@@ -136,7 +139,8 @@ async fn a_parameter_that_stands_twice_is_refused() {
     let path = relay.authorize_path(&client, &[]);
     let twice = relay.get(&format!("{path}&state=other"), &[]).await;
     assert_eq!((twice.status, twice.header("location")), (400, None));
-    let fields = [("grant_type", "refresh_token"), ("refresh_token", "a"), ("refresh_token", "b"), ("client_id", &client)];
+    let fields =
+        [("grant_type", "refresh_token"), ("refresh_token", "a"), ("refresh_token", "b"), ("client_id", &client)];
     let twice = relay.form("/oauth/token", &fields, &[]).await;
     assert_eq!((twice.status, twice.code().as_str()), (400, "invalid_request"));
 }
@@ -209,7 +213,10 @@ async fn pages_forbid_scripts_frames_and_foreign_forms_and_show_hostile_names_as
     assert!(!page.body.contains("<img") && !page.body.contains("<script") && !page.body.contains('\u{202e}'));
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-    assert!(policy.ends_with("; form-action 'self' https://client.example; base-uri 'none'; frame-ancestors 'none'"), "{policy}");
+    assert!(
+        policy.ends_with("; form-action 'self' https://client.example; base-uri 'none'; frame-ancestors 'none'"),
+        "{policy}"
+    );
     assert_eq!(page.header("x-frame-options"), Some("DENY"));
     assert_eq!(page.header("referrer-policy"), Some("same-origin"));
     let cookie = page.header("set-cookie").unwrap();
@@ -222,14 +229,20 @@ async fn a_code_typed_into_holdfast_signs_in_and_the_page_then_shows_device_and_
     let client = relay.register().await;
     let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
     let first = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
-    assert!(!first.body.contains("laptop") && !first.body.contains(device.device.as_str()), "nothing about the account yet");
+    assert!(
+        !first.body.contains("laptop") && !first.body.contains(device.device.as_str()),
+        "nothing about the account yet"
+    );
     assert_eq!(relay.handle.admin.approvals(), []);
     let waits = relay.step(&id, &cookie, &[("action", "local"), ("account", "ada")]).await;
     assert_eq!(waits.status, 303);
     let page = relay.get(waits.header("location").unwrap(), &[("cookie", &cookie)]).await;
     let code = shown_code(&page.body);
     let pending = relay.handle.admin.approvals();
-    assert_eq!((pending[0].client.as_str(), pending[0].redirect_host.as_str(), pending[0].account.as_str()), ("Test client", "client.example", "ada"));
+    assert_eq!(
+        (pending[0].client.as_str(), pending[0].redirect_host.as_str(), pending[0].account.as_str()),
+        ("Test client", "client.example", "ada")
+    );
     assert!(!format!("{pending:?}").contains(&code.replace('-', "")));
     let approved = relay.handle.admin.approve(&code.to_lowercase()).await.unwrap();
     assert_eq!(approved.account, "ada");
@@ -305,11 +318,17 @@ async fn an_unknown_name_looks_like_a_wrong_password_and_like_a_waiting_code() {
     let mut pages = Vec::new();
     for name in ["ada", "bob"] {
         let (id, cookie) = relay.open(&path).await;
-        let wrong = relay.step(&id, &cookie, &[("action", "password"), ("account", name), ("password", "wrong wrong wrong")]).await;
+        let wrong = relay
+            .step(&id, &cookie, &[("action", "password"), ("account", name), ("password", "wrong wrong wrong")])
+            .await;
         relay.step(&id, &cookie, &[("action", "local"), ("account", name)]).await;
         let waits = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
         let code = shown_code(&waits.body);
-        pages.push((wrong.status, wrong.body.replace(&id, ""), waits.body.replace(&id, "").replace(&code, "").replace(name, "")));
+        pages.push((
+            wrong.status,
+            wrong.body.replace(&id, ""),
+            waits.body.replace(&id, "").replace(&code, "").replace(name, ""),
+        ));
     }
     assert_eq!(pages[0], pages[1]);
 }
@@ -489,7 +508,13 @@ async fn malformed_registrations_are_refused_with_their_code() {
     assert_eq!(text.status, 415);
     let broken = relay.send("POST", "/oauth/register", &[("content-type", "application/json")], "{\"a\"").await;
     assert_eq!((broken.status, broken.code().as_str()), (400, "invalid_client_metadata"));
-    let client = relay.post("/oauth/register", &json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "client_secret_basic"}), &[]).await;
+    let client = relay
+        .post(
+            "/oauth/register",
+            &json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "client_secret_basic"}),
+            &[],
+        )
+        .await;
     assert_eq!(client.json()["token_endpoint_auth_method"], "none");
 }
 
@@ -504,12 +529,17 @@ async fn discovery_names_the_host_it_was_asked_under_and_both_resources() {
         assert_eq!(server["code_challenge_methods_supported"], json!(["S256"]));
         assert_eq!(server["authorization_response_iss_parameter_supported"], true);
         for path in ["/mcp".to_owned(), format!("/mcp/{}", device.device)] {
-            let resource = relay.get(&format!("/.well-known/oauth-protected-resource{path}"), &[("host", &host)]).await.json();
+            let resource =
+                relay.get(&format!("/.well-known/oauth-protected-resource{path}"), &[("host", &host)]).await.json();
             assert_eq!(resource["resource"], format!("http://{host}{path}"));
             assert_eq!(resource["authorization_servers"], json!([format!("http://{host}")]));
         }
     }
-    for path in ["/.well-known/oauth-authorization-server/mcp", "/.well-known/openid-configuration", "/.well-known/oauth-protected-resource"] {
+    for path in [
+        "/.well-known/oauth-authorization-server/mcp",
+        "/.well-known/openid-configuration",
+        "/.well-known/oauth-protected-resource",
+    ] {
         assert_eq!(relay.get(path, &[]).await.status, 200, "{path}");
     }
     assert_eq!(relay.get("/.well-known/oauth-protected-resource/elsewhere", &[]).await.status, 404);

@@ -115,7 +115,11 @@ async fn a_revoked_device_is_told_so_and_its_tokens_end() {
 async fn a_token_reaches_its_device_by_both_paths_expires_and_can_be_revoked() {
     let (relay, device) = Relay::with_ada().await;
     let other = relay.add("bob", Role::Operator).await;
-    let made = relay.handle.admin.create_token(TokenRequest { name: "ci".into(), account: Some("ada".into()), ..TokenRequest::default() });
+    let made = relay.handle.admin.create_token(TokenRequest {
+        name: "ci".into(),
+        account: Some("ada".into()),
+        ..TokenRequest::default()
+    });
     let made = made.await.unwrap();
     assert_ne!(relay.mcp("/mcp", &made.token).await, 401);
     assert_ne!(relay.mcp(&format!("/mcp/{}", device.device), &made.token).await, 401);
@@ -127,7 +131,8 @@ async fn a_token_reaches_its_device_by_both_paths_expires_and_can_be_revoked() {
     assert_ne!(relay.mcp("/mcp", &made.token).await, 401);
     relay.advance(1);
     assert_eq!(relay.mcp("/mcp", &made.token).await, 401);
-    let short = TokenRequest { name: "short".into(), account: Some("bob".into()), days: Some(1), ..TokenRequest::default() };
+    let short =
+        TokenRequest { name: "short".into(), account: Some("bob".into()), days: Some(1), ..TokenRequest::default() };
     let short = relay.handle.admin.create_token(short).await.unwrap();
     assert_ne!(relay.mcp("/mcp", &short.token).await, 401);
     relay.handle.admin.revoke_token(&short.view.id).await.unwrap();
@@ -138,7 +143,12 @@ async fn a_token_reaches_its_device_by_both_paths_expires_and_can_be_revoked() {
 #[tokio::test]
 async fn a_token_needs_a_named_account_where_there_are_two_and_no_more_rights_than_it() {
     let (relay, _) = Relay::with_ada().await;
-    let order = |account: Option<&str>, role| TokenRequest { name: "t".into(), account: account.map(Into::into), role, ..TokenRequest::default() };
+    let order = |account: Option<&str>, role| TokenRequest {
+        name: "t".into(),
+        account: account.map(Into::into),
+        role,
+        ..TokenRequest::default()
+    };
     assert!(relay.handle.admin.create_token(order(None, None)).await.is_ok());
     relay.add("bob", Role::Editor).await;
     let admin = &relay.handle.admin;
@@ -149,7 +159,8 @@ async fn a_token_needs_a_named_account_where_there_are_two_and_no_more_rights_th
     let principal = relay.handle.state().auth.check(&capped.token, &Default::default()).unwrap();
     assert_eq!((principal.role, &*principal.account_name), (Role::Reviewer, "bob"));
     for days in [0, 367] {
-        let order = TokenRequest { name: "t".into(), account: Some("bob".into()), days: Some(days), ..TokenRequest::default() };
+        let order =
+            TokenRequest { name: "t".into(), account: Some("bob".into()), days: Some(days), ..TokenRequest::default() };
         assert_eq!(admin.create_token(order).await.unwrap_err().code, "invalid_request");
     }
 }
@@ -234,7 +245,10 @@ async fn the_peoples_api_takes_passwords_only_and_others_reach_only_what_is_thei
     assert_eq!(relay.get("/api/clients", &bob).await.json(), json!([]));
     assert_eq!(relay.get("/api/clients", &ada).await.json()[0]["grants"][0]["account"], "ada");
     assert_eq!(relay.send("DELETE", &format!("/api/clients/{client}"), &bob, "").await.status, 404);
-    assert_eq!(relay.send("DELETE", &format!("/api/clients/{client}"), &ada, "").await.json(), json!({"grants_ended": 1}));
+    assert_eq!(
+        relay.send("DELETE", &format!("/api/clients/{client}"), &ada, "").await.json(),
+        json!({"grants_ended": 1})
+    );
     assert_eq!(relay.mcp("/mcp", tokens["access_token"].as_str().unwrap()).await, 401);
 }
 

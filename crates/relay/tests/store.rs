@@ -94,7 +94,8 @@ fn a_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers_by_itself
     table(&store);
     let pages = |pages: i64| {
         let (done, told) = channel();
-        let work = move |db: &rusqlite::Connection| Ok::<_, StoreError>(db.pragma_update(None, "max_page_count", pages)?);
+        let work =
+            move |db: &rusqlite::Connection| Ok::<_, StoreError>(db.pragma_update(None, "max_page_count", pages)?);
         store.submit(work, move |outcome| done.send(outcome).unwrap());
         told.recv().unwrap().unwrap();
     };
@@ -125,7 +126,13 @@ fn a_failing_or_panicking_write_leaves_no_trace_and_does_not_disturb_its_neighbo
     table(&store);
     // Holds the writer, so that what follows shares one commit.
     let (release, held) = channel::<()>();
-    store.submit(move |_| { held.recv().unwrap(); Ok::<_, StoreError>(()) }, |_| ());
+    store.submit(
+        move |_| {
+            held.recv().unwrap();
+            Ok::<_, StoreError>(())
+        },
+        |_| (),
+    );
     let (done, told) = channel();
     let tell = |name: &'static str| {
         let done = done.clone();

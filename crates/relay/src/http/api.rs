@@ -64,7 +64,8 @@ impl FromRequestParts<Arc<AppState>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<AppState>) -> Result<Self, ApiError> {
-        let missing = || ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", "name and password are needed");
+        let missing =
+            || ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", "name and password are needed");
         let source = parts.extensions.get::<Source>().copied().ok_or_else(missing)?;
         let (name, password) = basic(parts).ok_or_else(missing)?;
         let person = login::sign_in(state, source, &name, password).await?;

@@ -52,10 +52,9 @@ pub(super) async fn drill(
         return Err(ApiError::invalid("a drill waits at most 60 seconds and echoes at most 256 bytes"));
     }
     let credential = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let device = state
-        .auth
-        .device(credential)
-        .map_err(|failure| ApiError::new(StatusCode::UNAUTHORIZED, failure.code(), "the device's credential is not accepted"))?;
+    let device = state.auth.device(credential).map_err(|failure| {
+        ApiError::new(StatusCode::UNAUTHORIZED, failure.code(), "the device's credential is not accepted")
+    })?;
     let of = device.account.clone();
     let account = state.store.read(move |db| accounts::by_id(db, &of)).await?.ok_or_else(ApiError::not_found)?;
     let arguments = to_raw_value(&order).map_err(|_| ApiError::invalid("the order cannot be passed on"))?;

@@ -7,10 +7,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use holdfast_core::limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Body as _;
-use holdfast_core::limits;
 use tower_http::timeout::TimeoutBody;
 
 use super::error::ApiError;
@@ -50,7 +50,10 @@ pub(super) async fn guard(State(state): State<Arc<AppState>>, mut request: Reque
             if let Some(origin) = cors {
                 let headers = response.headers_mut();
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-                headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, mcp-session-id"));
+                headers.insert(
+                    header::ACCESS_CONTROL_EXPOSE_HEADERS,
+                    HeaderValue::from_static("www-authenticate, mcp-session-id"),
+                );
                 headers.append(header::VARY, HeaderValue::from_static("Origin"));
             }
             response
@@ -81,7 +84,11 @@ fn admit(state: &AppState, request: &mut Request, id: RequestId) -> Result<Admit
         && !trusted(peer.0.ip(), proxies)
         && !peer.0.ip().is_loopback()
     {
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "proxy_required", "this relay answers only through its proxy"));
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "proxy_required",
+            "this relay answers only through its proxy",
+        ));
     }
     let source = source(peer.0.ip(), state.site.proxies().unwrap_or_default(), request.headers());
     let origin = single(request.headers(), header::ORIGIN)?.cloned();
@@ -145,7 +152,8 @@ fn preflight(origin: &HeaderValue) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE, OPTIONS"));
-    let allowed = "authorization, content-type, mcp-protocol-version, mcp-session-id, mcp-method, mcp-name, last-event-id";
+    let allowed =
+        "authorization, content-type, mcp-protocol-version, mcp-session-id, mcp-method, mcp-name, last-event-id";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));

@@ -53,13 +53,13 @@ impl Server {
     /// Accepts until the server is stopped.
     pub(crate) async fn accept(self, listener: TcpListener) {
         loop {
-            let Ok(permit) = self.connections.clone().acquire_owned().await else { return };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = self.stop.cancelled() => return,
+            let next = async {
+                let permit = self.connections.clone().acquire_owned().await;
+                (permit, listener.accept().await)
             };
-            match accepted {
-                Ok((stream, peer)) => {
+            match self.stop.run_until_cancelled(next).await {
+                None | Some((Err(_), _)) => return,
+                Some((Ok(permit), Ok((stream, peer)))) => {
                     let server = self.clone();
                     self.tasks.spawn(async move {
                         let abort = server.abort.clone();
@@ -68,7 +68,7 @@ impl Server {
                         drop(permit);
                     });
                 }
-                Err(error) => {
+                Some((_, Err(error))) => {
                     // Out of file descriptors, mostly. Trying at once would only burn the processor.
                     tracing::warn!(%error, "accept");
                     tokio::time::sleep(Duration::from_millis(100)).await;

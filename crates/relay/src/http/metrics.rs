@@ -120,7 +120,8 @@ pub(super) async fn metrics(State(state): State<Arc<AppState>>) -> Result<Respon
     let mut registry = Registry::with_prefix("holdfast");
     registry.register_collector(Box::new(Reading::take(&state)));
     let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry)
-        .map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the counts cannot be written"))?;
+    prometheus_client::encoding::text::encode(&mut text, &registry).map_err(|_| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the counts cannot be written")
+    })?;
     Ok(([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response())
 }

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use http::HeaderMap;
 use holdfast_core::limits;
+use http::HeaderMap;
 use ipnet::IpNet;
 
 /// The other end of the connection a request came on.

@@ -82,9 +82,8 @@ fn stamp(cert: &Path, key: &Path) -> Stamp {
 
 fn read(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let bad = |path: &Path, reason: String| TlsError::File { path: path.into(), reason };
-    let chain: Vec<_> = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect)
-        .map_err(|e| bad(cert, e.to_string()))?;
+    let chain: Vec<_> =
+        CertificateDer::pem_file_iter(cert).and_then(Iterator::collect).map_err(|e| bad(cert, e.to_string()))?;
     if chain.is_empty() {
         return Err(bad(cert, "no certificate in it".into()));
     }
@@ -96,4 +95,46 @@ fn read(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        (cert, key)
+    }
+
+    #[test]
+    fn a_changed_pair_is_taken_and_a_broken_one_leaves_the_old_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cert, key) = write(folder.path(), "one.example");
+        let certificates = Certificates::load(&cert, &key).unwrap();
+        assert!(!certificates.refresh().unwrap());
+        let first = certificates.current.read().0.clone();
+        write(folder.path(), "another-and-longer.example");
+        assert!(certificates.refresh().unwrap());
+        let second = certificates.current.read().0.clone();
+        assert!(!Arc::ptr_eq(&first, &second));
+        for broken in ["", "not a key"] {
+            std::fs::write(&key, broken).unwrap();
+            assert!(certificates.refresh().is_err());
+            assert!(Arc::ptr_eq(&second, &certificates.current.read().0));
+        }
+        let stranger = rcgen::generate_simple_self_signed(vec!["x.example".to_owned()]).unwrap();
+        std::fs::write(&key, stranger.signing_key.serialize_pem()).unwrap();
+        assert!(matches!(certificates.refresh(), Err(TlsError::Pair(_))));
+        write(folder.path(), "yet-another-and-longer.example");
+        assert!(certificates.refresh().unwrap());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Certificates::load(Path::new("/nowhere/cert.pem"), Path::new("/nowhere/key.pem")).err().unwrap();
+        assert!(error.to_string().starts_with("/nowhere/cert.pem: "), "{error}");
+    }
 }

@@ -52,9 +52,13 @@ async fn begin(state: &AppState, base: &Arc<str>, params: Params) -> Response {
         [only] => Some(only.clone()),
         _ => None,
     });
-    let known = asked.filter(|asked| client.redirect_uris.iter().any(|registered| redirect::matches(registered, asked)));
+    let known =
+        asked.filter(|asked| client.redirect_uris.iter().any(|registered| redirect::matches(registered, asked)));
     let Some(redirect_uri) = known else {
-        return page::failure(StatusCode::BAD_REQUEST, "The client asked to be answered at an address it did not register.");
+        return page::failure(
+            StatusCode::BAD_REQUEST,
+            "The client asked to be answered at an address it did not register.",
+        );
     };
     let request = match read(state, base, &params, client, redirect_uri.clone()) {
         Ok(request) => request,
@@ -64,12 +68,16 @@ async fn begin(state: &AppState, base: &Arc<str>, params: Params) -> Response {
     let cookie = mint("");
     let opened = state.oauth.consents.lock().open(state.clock.now().boot, request.clone(), TokenHash::of(&cookie));
     let Ok(id) = opened else {
-        return page::failure(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are open. Try again in a few minutes.");
+        return page::failure(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Too many requests are open. Try again in a few minutes.",
+        );
     };
     let sheet = Sheet { id: &id, request: &request, notice: Notice::None };
     let mut response = page::sign_in(StatusCode::OK, &sheet, &only_account(state).await);
     let secure = if state.site.is_https() { "; Secure" } else { "" };
-    let cookie = format!("{}={cookie}; Path=/oauth/authorize; HttpOnly; SameSite=Strict; Max-Age=600{secure}", cookie_name(&id));
+    let cookie =
+        format!("{}={cookie}; Path=/oauth/authorize; HttpOnly; SameSite=Strict; Max-Age=600{secure}", cookie_name(&id));
     if let Ok(value) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }
@@ -92,7 +100,13 @@ async fn known_client(state: &AppState, params: &Params) -> Result<Client, Respo
 }
 
 /// Checks what the client asks; the error is the code it is told.
-fn read(state: &AppState, base: &Arc<str>, params: &Params, client: Client, redirect_uri: String) -> Result<Request, &'static str> {
+fn read(
+    state: &AppState,
+    base: &Arc<str>,
+    params: &Params,
+    client: Client,
+    redirect_uri: String,
+) -> Result<Request, &'static str> {
     match params.get("response_type") {
         Some("code") => {}
         Some(_) => return Err("unsupported_response_type"),
@@ -153,7 +167,9 @@ pub(super) async fn act(
     if headers.get(header::ORIGIN).is_some_and(|origin| !own(origin)) {
         return page::failure(StatusCode::FORBIDDEN, "The form was sent from another page.");
     }
-    let Ok(mut params) = params else { return page::failure(StatusCode::BAD_REQUEST, "The form is not as it was shown.") };
+    let Ok(mut params) = params else {
+        return page::failure(StatusCode::BAD_REQUEST, "The form is not as it was shown.");
+    };
     let (Some(id), Some(action)) = (params.take("request"), params.take("action")) else {
         return page::failure(StatusCode::BAD_REQUEST, "The form is not as it was shown.");
     };
@@ -180,7 +196,9 @@ pub(super) async fn act(
             };
             let waits = state.oauth.consents.lock().wait(now, &id, &browser, &name, found);
             match waits {
-                Err(Refusal::TooMany) => stand(&state, &id, &headers, StatusCode::TOO_MANY_REQUESTS, Notice::TooMany).await,
+                Err(Refusal::TooMany) => {
+                    stand(&state, &id, &headers, StatusCode::TOO_MANY_REQUESTS, Notice::TooMany).await
+                }
                 waits => moved(&id, waits),
             }
         }
@@ -197,7 +215,9 @@ pub(super) async fn act(
 /// After a step the browser is sent to a page it may reload.
 fn moved(id: &str, step: Result<(), Refusal>) -> Response {
     match step {
-        Ok(()) => (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/oauth/authorize?request={id}"))]).into_response(),
+        Ok(()) => {
+            (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/oauth/authorize?request={id}"))]).into_response()
+        }
         Err(_) => gone(),
     }
 }
@@ -224,10 +244,15 @@ async fn stand(state: &AppState, id: &str, headers: &HeaderMap, status: StatusCo
 }
 
 /// What the account may do, and the devices it can let the client reach: the one asked for, or all with the default first.
-async fn reach(state: &AppState, account: &AccountId, path: &ResourcePath) -> Result<(holdfast_core::policy::Role, Vec<Device>), ApiError> {
+async fn reach(
+    state: &AppState,
+    account: &AccountId,
+    path: &ResourcePath,
+) -> Result<(holdfast_core::policy::Role, Vec<Device>), ApiError> {
     let (account, path) = (account.clone(), path.clone());
     let read = state.store.read(move |db| {
-        let role = accounts::by_id(db, &account)?.filter(|account| account.active).ok_or_else(ApiError::not_found)?.role;
+        let role =
+            accounts::by_id(db, &account)?.filter(|account| account.active).ok_or_else(ApiError::not_found)?.role;
         let mut devices = devices::list(db, Some(&account))?;
         devices.retain(|device| device.revoked.is_none() && path.0.as_ref().is_none_or(|one| *one == device.id));
         devices.sort_by_key(|device| !device.default);
@@ -264,7 +289,11 @@ fn back(uri: &str, answer: &[(&str, &str)], state: Option<&str>, issuer: &str) -
     parameters.extend(state.map(|state| ("state", state)));
     parameters.push(("iss", issuer));
     let location = redirect::with(uri, &parameters);
-    let headers = [(header::LOCATION, location), (header::CACHE_CONTROL, "no-store".into()), (header::REFERRER_POLICY, "no-referrer".into())];
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, "no-store".into()),
+        (header::REFERRER_POLICY, "no-referrer".into()),
+    ];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
@@ -285,7 +314,13 @@ pub(crate) async fn approve(state: &AppState, code: &str) -> Result<Approved, Ap
     let code = read_typed_code(code, APPROVAL_CHARACTERS)
         .ok_or_else(|| ApiError::invalid("the code is 8 letters and digits, as the page in the browser shows it"))?;
     let approved = state.oauth.consents.lock().approve(state.clock.now().boot, &code);
-    let wrong = || ApiError::new(StatusCode::NOT_FOUND, "approval_code_invalid", "no page shows that code; three wrong ones cancel what waits");
+    let wrong = || {
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "approval_code_invalid",
+            "no page shows that code; three wrong ones cancel what waits",
+        )
+    };
     let (request, account) = approved.ok_or_else(wrong)?;
     let account = state.store.read(move |db| accounts::by_id(db, &account)).await?.ok_or_else(ApiError::not_found)?;
     let redirect_host = redirect::host(&request.redirect_uri);

@@ -22,7 +22,10 @@ pub(super) struct Allowed {
 enum Use {
     Fresh,
     /// Being traded, or traded, for this grant.
-    Traded { grant: GrantId, replayed: bool },
+    Traded {
+        grant: GrantId,
+        replayed: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -69,7 +72,9 @@ impl Codes {
                 *replayed = true;
                 Presented::Replayed(grant.clone())
             }
-            Some(entry) if now < entry.issued + limits::AUTH_CODE_TTL => Presented::Fresh(Box::new(entry.allowed.clone())),
+            Some(entry) if now < entry.issued + limits::AUTH_CODE_TTL => {
+                Presented::Fresh(Box::new(entry.allowed.clone()))
+            }
             _ => Presented::Unknown,
         }
     }

@@ -143,7 +143,8 @@ impl Consents {
 
     fn by_code(&self, code: &str) -> Option<String> {
         let wanted = TokenHash::of(code);
-        let fits = |consent: &Consent| matches!(&consent.stage, Stage::Waiting(w) if TokenHash::of(&w.code).same(&wanted));
+        let fits =
+            |consent: &Consent| matches!(&consent.stage, Stage::Waiting(w) if TokenHash::of(&w.code).same(&wanted));
         self.0.iter().find(|(_, consent)| fits(consent)).map(|(id, _)| id.clone())
     }
 
@@ -168,13 +169,24 @@ impl Consents {
     }
 
     /// The password was right.
-    pub(super) fn sign_in(&mut self, now: Duration, id: &str, browser: &TokenHash, account: AccountId) -> Result<(), Refusal> {
+    pub(super) fn sign_in(
+        &mut self,
+        now: Duration,
+        id: &str,
+        browser: &TokenHash,
+        account: AccountId,
+    ) -> Result<(), Refusal> {
         self.own(now, id, browser)?.stage = Stage::SignedIn(account);
         Ok(())
     }
 
     /// Ends a request of this browser and gives it out, with the account if somebody signed in.
-    pub(super) fn finish(&mut self, now: Duration, id: &str, browser: &TokenHash) -> Option<(Request, Option<AccountId>)> {
+    pub(super) fn finish(
+        &mut self,
+        now: Duration,
+        id: &str,
+        browser: &TokenHash,
+    ) -> Option<(Request, Option<AccountId>)> {
         self.own(now, id, browser).ok()?;
         let consent = self.0.remove(id)?;
         let account = match consent.stage {

@@ -157,7 +157,7 @@ pub(super) fn waiting(status: StatusCode, sheet: &Sheet<'_>, account: &str, code
         about = about(sheet.request),
         id = escape(sheet.id),
     );
-    let head = "<meta http-equiv=\"refresh\" content=\"2\">\n";
+    let head = "<meta http-equiv=\"refresh\" content=\"3\">\n";
     html(status, "Holdfast: type this code", head, &body, &redirect::form_action(&sheet.request.redirect_uri))
 }
 

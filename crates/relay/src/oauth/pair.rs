@@ -50,12 +50,21 @@ fn insert(db: &Connection, now: i64, grant: &str, generation: i64, tokens: &Toke
     let refresh = tokens.refresh.as_deref().map(TokenHash::of);
     let refresh_expires = refresh.map(|_| now + life(limits::REFRESH_LIFE));
     let access_expires = now + life(limits::ACCESS_LIFE);
-    db.execute(sql, params![grant, generation, TokenHash::of(&tokens.access), access_expires, refresh, refresh_expires])?;
+    db.execute(
+        sql,
+        params![grant, generation, TokenHash::of(&tokens.access), access_expires, refresh, refresh_expires],
+    )?;
     Ok(())
 }
 
 /// The first pair of a grant.
-pub(super) fn first(db: &Connection, now: i64, grant: &GrantId, scopes: Scopes, refreshes: bool) -> Result<Issued, ApiError> {
+pub(super) fn first(
+    db: &Connection,
+    now: i64,
+    grant: &GrantId,
+    scopes: Scopes,
+    refreshes: bool,
+) -> Result<Issued, ApiError> {
     let tokens = Tokens::mint(refreshes);
     insert(db, now, grant, 0, &tokens)?;
     Ok(Issued { tokens, scopes, expires_in: life(limits::ACCESS_LIFE) })
@@ -83,7 +92,9 @@ fn find(db: &Connection, refresh: &TokenHash) -> Result<Option<Stored>, ApiError
             expires: row.get(2)?,
             successor: row.get(3)?,
             client: row.get(4)?,
-            audience: row.get::<_, Option<String>>(5)?.and_then(|url| ResourcePath::parse(Url::parse(&url).ok()?.path())),
+            audience: row
+                .get::<_, Option<String>>(5)?
+                .and_then(|url| ResourcePath::parse(Url::parse(&url).ok()?.path())),
             scopes: Scopes::parse(&row.get::<_, String>(6)?).unwrap_or_default(),
             newest: row.get(7)?,
         })
@@ -110,7 +121,12 @@ pub(super) enum Refused {
 }
 
 /// Redeems a refresh token. Reuse of an old one revokes the grant, which is a change that must be kept: so the refusal is a value, not an error.
-pub(super) fn redeem(db: &Connection, now: i64, ask: &Redemption, news: &mut Vec<Change>) -> Result<Result<Issued, Refused>, ApiError> {
+pub(super) fn redeem(
+    db: &Connection,
+    now: i64,
+    ask: &Redemption,
+    news: &mut Vec<Change>,
+) -> Result<Result<Issued, Refused>, ApiError> {
     let Some(stored) = find(db, &TokenHash::of(&ask.token))? else { return Ok(Err(Refused::Grant)) };
     if stored.client != ask.client {
         return Ok(Err(Refused::Grant));
@@ -141,7 +157,13 @@ pub(super) fn redeem(db: &Connection, now: i64, ask: &Redemption, news: &mut Vec
 }
 
 /// The same pair again, while its predecessor may still ask for it.
-fn again(db: &Connection, now: i64, ask: &Redemption, stored: &Stored, sealed: &[u8]) -> Result<Option<Result<Issued, Refused>>, ApiError> {
+fn again(
+    db: &Connection,
+    now: i64,
+    ask: &Redemption,
+    stored: &Stored,
+    sealed: &[u8],
+) -> Result<Option<Result<Issued, Refused>>, ApiError> {
     let sql = "SELECT first_used, access_expires FROM pairs WHERE grant_id = ?1 AND generation = ?2";
     let (first_used, mut expires): (Option<i64>, i64) =
         db.query_row(sql, params![stored.grant, stored.newest], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -159,7 +181,13 @@ fn again(db: &Connection, now: i64, ask: &Redemption, stored: &Stored, sealed: &
     Ok(Some(Ok(Issued { tokens, scopes: stored.scopes, expires_in: (expires - now).max(0) })))
 }
 
-fn rotate(db: &Connection, now: i64, ask: &Redemption, stored: Stored, news: &mut Vec<Change>) -> Result<Issued, ApiError> {
+fn rotate(
+    db: &Connection,
+    now: i64,
+    ask: &Redemption,
+    stored: Stored,
+    news: &mut Vec<Change>,
+) -> Result<Issued, ApiError> {
     let tokens = Tokens::mint(true);
     let next = stored.generation + 1;
     insert(db, now, &stored.grant, next, &tokens)?;
@@ -167,7 +195,10 @@ fn rotate(db: &Connection, now: i64, ask: &Redemption, stored: Stored, news: &mu
     let sql = "UPDATE pairs SET successor = ?3, first_used = coalesce(first_used, ?4) WHERE grant_id = ?1 AND generation = ?2";
     db.execute(sql, params![stored.grant, stored.generation, sealed, now])?;
     // The predecessor's predecessor can get nothing any more: what was sealed for it goes.
-    db.execute("UPDATE pairs SET successor = NULL WHERE grant_id = ?1 AND generation < ?2", params![stored.grant, stored.generation])?;
+    db.execute(
+        "UPDATE pairs SET successor = NULL WHERE grant_id = ?1 AND generation < ?2",
+        params![stored.grant, stored.generation],
+    )?;
     let sql = "UPDATE pairs SET access = NULL WHERE grant_id = ?1 AND generation <= ?2";
     db.execute(sql, params![stored.grant, next - i64::try_from(limits::ACCESS_PER_GRANT).unwrap_or(0)])?;
     let sql = "DELETE FROM pairs WHERE grant_id = ?1 AND generation <= ?2";

@@ -46,7 +46,10 @@ pub(super) async fn register(
         return Err(bad("one to five redirect addresses are needed"));
     }
     if !redirect_uris.iter().all(|uri| redirect::may_register(uri)) {
-        return Err(OAuthError::new("invalid_redirect_uri", "a redirect address must be https, http to this machine, or an app's own scheme"));
+        return Err(OAuthError::new(
+            "invalid_redirect_uri",
+            "a redirect address must be https, http to this machine, or an app's own scheme",
+        ));
     }
     if response_types.is_some_and(|types| !types.iter().any(|kind| kind == "code")) {
         return Err(bad("the only response type is code"));
@@ -56,7 +59,8 @@ pub(super) async fn register(
         return Err(bad("the grant type authorization_code is needed"));
     }
     let refreshes = grant_types.iter().any(|kind| kind == "refresh_token");
-    let client = Client { id: mint_name("client_"), name: shown_name(client_name.as_deref()), redirect_uris, refreshes };
+    let client =
+        Client { id: mint_name("client_"), name: shown_name(client_name.as_deref()), redirect_uris, refreshes };
     let now = state.clock.unix();
     let (made, origin) = (client.clone(), TokenHash::of(&source.0.to_string()));
     state.store.write(move |db| insert(db, now, &made, origin)).await?;
@@ -80,7 +84,12 @@ fn bad(description: &str) -> OAuthError {
 
 /// A client's claim to a name, made harmless to show.
 fn shown_name(claim: Option<&str>) -> String {
-    let kept: String = claim.unwrap_or_default().chars().map(|c| if is_unfit(c) { ' ' } else { c }).take(limits::CLIENT_NAME_MAX).collect();
+    let kept: String = claim
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if is_unfit(c) { ' ' } else { c })
+        .take(limits::CLIENT_NAME_MAX)
+        .collect();
     let kept = kept.split_whitespace().collect::<Vec<_>>().join(" ");
     if kept.is_empty() { "MCP client".into() } else { kept }
 }
@@ -101,7 +110,11 @@ fn insert(db: &Connection, now: i64, client: &Client, source: TokenHash) -> Resu
     if total >= limits::CLIENTS_MAX {
         return Err(ApiError {
             retry_after: Some(limits::CLIENT_UNUSED_TTL.as_secs()),
-            ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "there are as many clients as there may be")
+            ..ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "temporarily_unavailable",
+                "there are as many clients as there may be",
+            )
         });
     }
     let sql = "SELECT count(*) FROM clients WHERE source = ?1 AND last_used IS NULL";
@@ -111,7 +124,8 @@ fn insert(db: &Connection, now: i64, client: &Client, source: TokenHash) -> Resu
         return Err(ApiError::too_many("too_many_requests", message, limits::CLIENT_UNUSED_TTL.as_secs()));
     }
     let uris = serde_json::to_string(&client.redirect_uris).unwrap_or_default();
-    let sql = "INSERT INTO clients (id, name, redirect_uris, refreshes, source, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql =
+        "INSERT INTO clients (id, name, redirect_uris, refreshes, source, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     db.execute(sql, params![client.id, client.name, uris, client.refreshes, source, now])?;
     Ok(())
 }

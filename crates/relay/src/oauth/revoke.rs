@@ -15,7 +15,10 @@ use crate::secret::TokenHash;
 use crate::state::AppState;
 
 /// The endpoint. The answer is 200 whether there was such a token or not.
-pub(super) async fn revoke(State(state): State<Arc<AppState>>, params: Result<Params, OAuthError>) -> Result<StatusCode, OAuthError> {
+pub(super) async fn revoke(
+    State(state): State<Arc<AppState>>,
+    params: Result<Params, OAuthError>,
+) -> Result<StatusCode, OAuthError> {
     let mut params = params?;
     let token = params.take("token").ok_or_else(|| OAuthError::invalid_request("token is missing"))?;
     let (hash, client) = (TokenHash::of(&token), params.take("client_id"));

@@ -26,7 +26,10 @@ use crate::secret::{TokenHash, mint_name};
 use crate::state::AppState;
 
 /// The endpoint.
-pub(super) async fn token(State(state): State<Arc<AppState>>, params: Result<Params, OAuthError>) -> Result<Response, OAuthError> {
+pub(super) async fn token(
+    State(state): State<Arc<AppState>>,
+    params: Result<Params, OAuthError>,
+) -> Result<Response, OAuthError> {
     let params = params?;
     let issued = match params.get("grant_type") {
         Some("authorization_code") => by_code(&state, params).await?,
@@ -66,7 +69,10 @@ async fn by_code(state: &Arc<AppState>, mut params: Params) -> Result<Issued, OA
         Presented::Unknown => return Err(OAuthError::invalid_grant()),
     };
     // None of these uses the code up: whoever does not hold the verifier must not be able to spoil it.
-    if allowed.request.client != client || allowed.request.redirect_uri != redirect_uri || !proves(&verifier, &allowed.request.challenge) {
+    if allowed.request.client != client
+        || allowed.request.redirect_uri != redirect_uri
+        || !proves(&verifier, &allowed.request.challenge)
+    {
         return Err(OAuthError::invalid_grant());
     }
     if let Some(resource) = params.get("resource")
@@ -105,14 +111,23 @@ async fn revoke(state: &AppState, grant: GrantId) -> Result<(), ApiError> {
     state.auth.write(work).await.map(drop)
 }
 
-fn store_grant(db: &Connection, now: i64, grant: &GrantId, allowed: &Allowed, news: &mut Vec<Change>) -> Result<Issued, ApiError> {
+fn store_grant(
+    db: &Connection,
+    now: i64,
+    grant: &GrantId,
+    allowed: &Allowed,
+    news: &mut Vec<Change>,
+) -> Result<Issued, ApiError> {
     let Allowed { request, account, device } = allowed;
     make_room(db, account.as_str(), &request.client, news)?;
     let sql = "INSERT INTO grants (id, kind, account, device, client, name, scopes, audience, created)
                VALUES (?1, 'client', ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let scopes = request.scopes.to_text();
     let (account, device) = (account.as_str(), device.as_str());
-    db.execute(sql, params![&**grant, account, device, request.client, request.client_name, scopes, request.resource, now])?;
+    db.execute(
+        sql,
+        params![&**grant, account, device, request.client, request.client_name, scopes, request.resource, now],
+    )?;
     db.execute("UPDATE clients SET last_used = ?2 WHERE id = ?1", params![request.client, now])?;
     let issued = pair::first(db, now, grant, request.scopes, request.refreshes)?;
     news.push(Change::Grant(grant.clone()));

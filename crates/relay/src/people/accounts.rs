@@ -56,7 +56,8 @@ impl From<Account> for AccountView {
 const COLUMNS: &str = "id, name, role, password, version, active, default_device, created";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Account> {
-    let unreadable = |column| rusqlite::Error::InvalidColumnType(column, "unreadable".into(), rusqlite::types::Type::Text);
+    let unreadable =
+        |column| rusqlite::Error::InvalidColumnType(column, "unreadable".into(), rusqlite::types::Type::Text);
     Ok(Account {
         id: AccountId::parse(&row.get::<_, String>(0)?).map_err(|_| unreadable(0))?,
         name: row.get(1)?,
@@ -95,7 +96,11 @@ pub(crate) fn chosen(db: &Connection, wanted: Option<&str>) -> Result<Account, A
         None => {
             let mut all = list(db)?;
             if all.len() > 1 {
-                return Err(ApiError::new(StatusCode::CONFLICT, "account_needed", "there is more than one account: name one"));
+                return Err(ApiError::new(
+                    StatusCode::CONFLICT,
+                    "account_needed",
+                    "there is more than one account: name one",
+                ));
             }
             all.pop()
         }
@@ -104,7 +109,13 @@ pub(crate) fn chosen(db: &Connection, wanted: Option<&str>) -> Result<Account, A
 }
 
 /// Adds an account. The first one must be an owner, or nobody could administer.
-pub(crate) fn create(db: &Connection, now: i64, name: &str, role: Role, password: Option<String>) -> Result<Account, ApiError> {
+pub(crate) fn create(
+    db: &Connection,
+    now: i64,
+    name: &str,
+    role: Role,
+    password: Option<String>,
+) -> Result<Account, ApiError> {
     check_name(name)?;
     let count: usize = db.query_row("SELECT count(*) FROM accounts", [], |row| row.get(0))?;
     if count >= limits::ACCOUNTS_MAX {
@@ -133,7 +144,12 @@ pub(crate) struct AccountChange {
 }
 
 /// Changes an account and revokes everything it granted.
-pub(crate) fn change(db: &Connection, id: &AccountId, change: AccountChange, news: &mut Vec<Change>) -> Result<Account, ApiError> {
+pub(crate) fn change(
+    db: &Connection,
+    id: &AccountId,
+    change: AccountChange,
+    news: &mut Vec<Change>,
+) -> Result<Account, ApiError> {
     let old = by_id(db, id)?.ok_or_else(ApiError::not_found)?;
     let role = change.role.unwrap_or(old.role);
     let active = change.active.unwrap_or(old.active);

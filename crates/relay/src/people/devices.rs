@@ -70,7 +70,11 @@ pub(crate) fn create_code(db: &Connection, now: i64, account: &AccountId) -> Res
     let sql = "SELECT count(*) FROM enrolments WHERE account = ?1 AND device IS NULL";
     let open: usize = db.query_row(sql, [account.as_str()], |row| row.get(0))?;
     if open >= limits::ENROL_CODES_MAX {
-        return Err(ApiError::new(StatusCode::CONFLICT, "code_limit_reached", "too many enrolment codes are open; they expire by themselves"));
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "code_limit_reached",
+            "too many enrolment codes are open; they expire by themselves",
+        ));
     }
     // 15 bytes give 24 characters; the 20 kept are 100 bits.
     let code = typed_code::<15>().get(..CODE_CHARACTERS).unwrap_or_default().to_owned();
@@ -90,11 +94,21 @@ pub(crate) struct Exchange {
 
 /// Trades a code for a credential. The same code with the same enrolment id gives the same credential again until the code
 /// expires; with another id it is used up. `None` for a code that does not exist, is used or expired: which, is not told.
-pub(crate) fn exchange(db: &Connection, now: i64, ask: &Exchange, news: &mut Vec<Change>) -> Result<Option<Enrolled>, ApiError> {
+pub(crate) fn exchange(
+    db: &Connection,
+    now: i64,
+    ask: &Exchange,
+    news: &mut Vec<Change>,
+) -> Result<Option<Enrolled>, ApiError> {
     let code = TokenHash::of(&ask.code);
     let sql = "SELECT account, enrolment, device, sealed FROM enrolments WHERE code = ?1 AND expires > ?2";
     let found = db.query_row(sql, params![code, now], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, Option<TokenHash>>(1)?, row.get::<_, Option<String>>(2)?, row.get::<_, Option<Vec<u8>>>(3)?))
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, Option<TokenHash>>(1)?,
+            row.get::<_, Option<String>>(2)?,
+            row.get::<_, Option<Vec<u8>>>(3)?,
+        ))
     });
     let Some((account, used_by, device, sealed)) = found.optional()? else { return Ok(None) };
     let enrolment = TokenHash::of(&ask.enrolment);
@@ -115,11 +129,21 @@ pub(crate) fn exchange(db: &Connection, now: i64, ask: &Exchange, news: &mut Vec
 }
 
 /// Enrols a device. The first one of an account becomes its default.
-pub(crate) fn enrol(db: &Connection, now: i64, account: &AccountId, name: &str, news: &mut Vec<Change>) -> Result<Enrolled, ApiError> {
+pub(crate) fn enrol(
+    db: &Connection,
+    now: i64,
+    account: &AccountId,
+    name: &str,
+    news: &mut Vec<Change>,
+) -> Result<Enrolled, ApiError> {
     let sql = "SELECT count(*) FROM devices WHERE account = ?1 AND revoked IS NULL";
     let count: usize = db.query_row(sql, [account.as_str()], |row| row.get(0))?;
     if count >= limits::DEVICES_PER_ACCOUNT {
-        return Err(ApiError::new(StatusCode::CONFLICT, "device_limit_reached", "the account has as many devices as it may have"));
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "device_limit_reached",
+            "the account has as many devices as it may have",
+        ));
     }
     let (device, token) = (DeviceId::mint(random()), mint("hf_dev_"));
     let sql = "INSERT INTO devices (id, account, name, token, created) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -152,7 +176,15 @@ pub(crate) fn list(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Device
         let ids = (DeviceId::parse(&row.get::<_, String>(0)?), AccountId::parse(&row.get::<_, String>(1)?));
         let (Ok(id), Ok(account)) = ids else { return Ok(None) };
         let (account_name, name) = (row.get(2)?, row.get(3)?);
-        Ok(Some(Device { id, account, account_name, name, default: row.get(4)?, created: row.get(5)?, revoked: row.get(6)? }))
+        Ok(Some(Device {
+            id,
+            account,
+            account_name,
+            name,
+            default: row.get(4)?,
+            created: row.get(5)?,
+            revoked: row.get(6)?,
+        }))
     })?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
@@ -166,7 +198,11 @@ pub(crate) fn find(db: &Connection, of: Option<&AccountId>, wanted: &str) -> Res
     let mut named: Vec<Device> = live.into_iter().filter(|device| device.name == wanted).collect();
     match (named.pop(), named.is_empty()) {
         (Some(device), true) => Ok(device),
-        (Some(_), false) => Err(ApiError::new(StatusCode::CONFLICT, "device_ambiguous", "more than one device has that name: give its id")),
+        (Some(_), false) => Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "device_ambiguous",
+            "more than one device has that name: give its id",
+        )),
         (None, _) => Err(ApiError::new(StatusCode::NOT_FOUND, "device_not_found", "there is no such device")),
     }
 }
@@ -201,9 +237,14 @@ pub(crate) fn revoke(db: &Connection, now: i64, device: &Device, news: &mut Vec<
 }
 
 /// Marks every device of an account that goes away as revoked in memory, and names them.
-pub(crate) fn revoke_all(db: &Connection, account: &AccountId, news: &mut Vec<Change>) -> Result<Vec<DeviceId>, ApiError> {
+pub(crate) fn revoke_all(
+    db: &Connection,
+    account: &AccountId,
+    news: &mut Vec<Change>,
+) -> Result<Vec<DeviceId>, ApiError> {
     let mut query = db.prepare("SELECT id, token FROM devices WHERE account = ?1")?;
-    let rows = query.query_map([account.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, TokenHash>(1)?)))?;
+    let rows =
+        query.query_map([account.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, TokenHash>(1)?)))?;
     let mut gone = Vec::new();
     for row in rows {
         let (id, token) = row?;

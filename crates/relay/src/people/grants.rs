@@ -87,7 +87,12 @@ pub(crate) struct TokenOrder<'a> {
 }
 
 /// Makes a personal access token.
-pub(crate) fn create_token(db: &Connection, now: i64, order: &TokenOrder<'_>, news: &mut Vec<Change>) -> Result<NewToken, ApiError> {
+pub(crate) fn create_token(
+    db: &Connection,
+    now: i64,
+    order: &TokenOrder<'_>,
+    news: &mut Vec<Change>,
+) -> Result<NewToken, ApiError> {
     let TokenOrder { account, device, name, role, life } = *order;
     let sql = "SELECT count(*) FROM grants WHERE kind = 'token' AND account = ?1";
     let count: usize = db.query_row(sql, [account.id.as_str()], |row| row.get(0))?;
@@ -148,7 +153,8 @@ pub(crate) fn clients(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Cli
         }
         let device = row.get::<_, Option<String>>(5)?.and_then(|text| DeviceId::parse(&text).ok());
         if let (Some(client), Some(device)) = (clients.last_mut(), device) {
-            let grant = GrantView { id: row.get(3)?, account: row.get(4)?, device, scopes: row.get(6)?, created: row.get(7)? };
+            let grant =
+                GrantView { id: row.get(3)?, account: row.get(4)?, device, scopes: row.get(6)?, created: row.get(7)? };
             client.grants.push(grant);
         }
     }
@@ -156,7 +162,12 @@ pub(crate) fn clients(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Cli
 }
 
 /// Revokes every grant that fits a condition on its row, with `?1` bound to `value`; tells how many.
-pub(crate) fn revoke_where(db: &Connection, condition: &'static str, value: &str, news: &mut Vec<Change>) -> Result<usize, ApiError> {
+pub(crate) fn revoke_where(
+    db: &Connection,
+    condition: &'static str,
+    value: &str,
+    news: &mut Vec<Change>,
+) -> Result<usize, ApiError> {
     let mut query = db.prepare_cached(&format!("DELETE FROM grants WHERE {condition} RETURNING id"))?;
     let ids = query.query_map([value], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     let count = ids.len();
@@ -171,7 +182,8 @@ pub(crate) fn revoke_all(db: &Connection, news: &mut Vec<Change>) -> Result<usiz
 
 /// The ids of the grants of a client, or the one grant of that id; of one account, or of all.
 pub(crate) fn of_client(db: &Connection, id: &str, account: Option<&str>) -> Result<Vec<String>, ApiError> {
-    let sql = "SELECT id FROM grants WHERE kind = 'client' AND (client = ?1 OR id = ?1) AND (?2 IS NULL OR account = ?2)";
+    let sql =
+        "SELECT id FROM grants WHERE kind = 'client' AND (client = ?1 OR id = ?1) AND (?2 IS NULL OR account = ?2)";
     let mut query = db.prepare(sql)?;
     let ids = query.query_map(params![id, account], |row| row.get(0))?;
     Ok(ids.collect::<Result<_, _>>()?)

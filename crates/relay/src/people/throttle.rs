@@ -68,7 +68,8 @@ impl<K: Hash + Eq + Clone> Throttle<K> {
         self.entries.retain(|_, entry| now < entry.last + rule.block.max(rule.window));
         // Blocks are forgotten last: whoever floods with new keys must not free a blocked one.
         while self.entries.len() >= limits::THROTTLE_KEYS {
-            let oldest = self.entries.iter().min_by_key(|(_, e)| (e.tries >= rule.tries, e.last)).map(|(key, _)| key.clone());
+            let oldest =
+                self.entries.iter().min_by_key(|(_, e)| (e.tries >= rule.tries, e.last)).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { return };
             self.entries.remove(&oldest);
         }

@@ -142,7 +142,9 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
         let store = self.clone();
-        tokio::task::spawn_blocking(move || store.read_now(query)).await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+        tokio::task::spawn_blocking(move || store.read_now(query))
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
     /// As [`Store::read`], on this thread; for start-up.

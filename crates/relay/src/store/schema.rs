@@ -100,3 +100,41 @@ pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK)];
 
 /// The steps as one set.
 pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::Connection;
+
+    /// What a relay had stored under the schema after `steps` steps.
+    fn filled(steps: usize) -> Connection {
+        let mut db = Connection::open_in_memory().unwrap();
+        MIGRATIONS.to_version(&mut db, steps).unwrap();
+        if steps >= 1 {
+            db.execute_batch(
+                "INSERT INTO accounts (id, name, role, created) VALUES ('acct_x', 'ada', 'owner', 1);
+                 INSERT INTO devices (id, account, name, token, created) VALUES ('dev_x', 'acct_x', 'laptop', x'01', 1);
+                 INSERT INTO clients (id, name, redirect_uris, refreshes, source, created) VALUES ('client_x', 'x', '[]', 1, x'02', 1);
+                 INSERT INTO grants (id, kind, account, device, client, name, scopes, created)
+                 VALUES ('grant_x', 'client', 'acct_x', 'dev_x', 'client_x', 'x', 'mcp', 1);
+                 INSERT INTO pairs (grant_id, generation, access, access_expires) VALUES ('grant_x', 0, x'03', 9);",
+            )
+            .unwrap();
+        }
+        db
+    }
+
+    #[test]
+    fn every_released_schema_is_brought_to_the_newest_with_what_it_holds() {
+        MIGRATIONS.validate().unwrap();
+        for steps in 1..=STEPS.len() {
+            let mut db = filled(steps);
+            MIGRATIONS.to_latest(&mut db).unwrap();
+            let version: usize = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+            assert_eq!(version, STEPS.len());
+            let kept = "SELECT a.name || d.name || p.access_expires FROM accounts a JOIN devices d ON d.account = a.id
+                        JOIN grants g ON g.device = d.id JOIN pairs p ON p.grant_id = g.id";
+            assert_eq!(db.query_row(kept, [], |row| row.get::<_, String>(0)).unwrap(), "adalaptop9", "from {steps}");
+        }
+    }
+}

@@ -1,6 +1,11 @@
 //! A relay on a free port with a clock that the test moves, and an HTTP client that can misbehave.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test binary uses a part; panics are findings")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "each test binary uses a part; panics are findings"
+)]
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -183,7 +188,8 @@ impl Relay {
     /// Signs `account` in by password and allows; returns the redirect.
     pub async fn consent(&self, path: &str, account: &str) -> Answer {
         let (id, cookie) = self.open(path).await;
-        let signed = self.step(&id, &cookie, &[("action", "password"), ("account", account), ("password", PASSWORD)]).await;
+        let signed =
+            self.step(&id, &cookie, &[("action", "password"), ("account", account), ("password", PASSWORD)]).await;
         assert_eq!(signed.status, 303, "{signed:?}");
         self.step(&id, &cookie, &[("action", "allow")]).await
     }
