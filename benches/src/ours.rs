@@ -1,6 +1,7 @@
 //! Ours as the bench starts it: a relay and a daemon, two processes, perhaps a bad network between them.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use holdfast_testkit::fault::FaultProxy;
@@ -8,6 +9,9 @@ use holdfast_testkit::fault::FaultProxy;
 use crate::child::Running;
 use crate::load::{Connection, Era, Target};
 use crate::roles::relay::Ready;
+
+/// How long both may take to find each other.
+const FIRST_CALL: Duration = Duration::from_secs(20);
 
 /// A relay with one device.
 pub struct Ours {
