@@ -96,7 +96,9 @@ pub fn parse(text: &str) -> Result<Vec<Change>, PatchError> {
     }
     let start = lines.iter().position(|(_, line)| !line.trim().is_empty()).ok_or(PatchError::Envelope)?;
     let body = match &lines[start..] {
-        [(_, first), body @ .., (_, last)] if first.trim() == "*** Begin Patch" && last.trim() == "*** End Patch" => body,
+        [(_, first), body @ .., (_, last)] if first.trim() == "*** Begin Patch" && last.trim() == "*** End Patch" => {
+            body
+        }
         _ => return Err(PatchError::Envelope),
     };
     let mut changes: Vec<Change> = Vec::new();

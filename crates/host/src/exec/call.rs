@@ -1,7 +1,7 @@
 //! One call on its way through the executor, and the small things every tool needs of it.
 
 use holdfast_core::code::{Code, ToolError};
-use holdfast_core::id::{AccountId, CallId};
+use holdfast_core::id::AccountId;
 use holdfast_core::policy::Policy;
 use holdfast_core::wire::Authorization;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,6 @@ use super::Outcome;
 
 /// A call that passed the gate.
 pub(super) struct Call {
-    pub(super) id: CallId,
     pub(super) owner: Owner,
     /// What device and role allow together.
     pub(super) policy: Policy,

@@ -195,7 +195,7 @@ impl Executor for LocalExecutor {
             let work = async {
                 match work {
                     Work::Own(tool) => {
-                        let call = Call { id: run.id, owner: owner.clone(), policy, arguments: run.arguments, stop };
+                        let call = Call { owner: owner.clone(), policy, arguments: run.arguments, stop };
                         super::route::run(&env, tool.name, call).await
                     }
                     Work::Extra(extra) => {

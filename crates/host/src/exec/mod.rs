@@ -8,6 +8,8 @@ mod call;
 mod dispatch;
 mod env;
 mod files;
+mod git;
+mod orient;
 mod process;
 mod results;
 mod route;

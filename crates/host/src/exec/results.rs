@@ -39,6 +39,17 @@ impl Results {
         Ok(Results { folder: Arc::new(folder), kept: Arc::default() })
     }
 
+    /// Kept results in numbers, for `diagnose_runtime`.
+    pub(super) fn counts(&self) -> serde_json::Value {
+        let mut kept = self.kept.lock();
+        expire(&self.folder, &mut kept);
+        json!({
+            "kept": kept.len(),
+            "bytes": kept.iter().map(|k| k.bytes).sum::<u64>(),
+            "maximum_bytes": limits::RESULTS_DISK,
+        })
+    }
+
     /// Lets an outcome through that fits the link; keeps a bigger one and says where.
     pub(super) async fn fit(&self, owner: &Owner, outcome: Outcome) -> Outcome {
         let (ran, big) = match outcome {

@@ -10,17 +10,25 @@ use serde_json::json;
 
 use super::call::{Call, bounded, bounded_text, encode, stopped};
 use super::env::Env;
-use super::{Outcome, files, process};
+use super::{Outcome, files, git, orient, process};
 
 pub(super) async fn run(env: &Arc<Env>, tool: &str, call: Call) -> Outcome {
     match tool {
         "drill_wait" => drill_wait(&call).await,
+        "session_bootstrap" => blocking(env, call, orient::session_bootstrap).await,
+        "agent_context" => blocking(env, call, orient::agent_context).await,
+        "project_overview" => blocking(env, call, orient::project_overview).await,
+        "diagnose_runtime" => blocking(env, call, orient::diagnose_runtime).await,
         "list_roots" => blocking(env, call, files::list_roots).await,
         "list_dir" => blocking(env, call, files::list_dir).await,
         "read_file" => blocking(env, call, files::read_file).await,
         "list_files" => blocking(env, call, files::list_files).await,
         "search_text" => blocking(env, call, files::search_text).await,
         "view_image" => blocking(env, call, files::view_image).await,
+        "git_status" => git::git_status(env, call).await,
+        "git_diff" => git::git_diff(env, call).await,
+        "git_log" => git::git_log(env, call).await,
+        "git_show" => git::git_show(env, call).await,
         "write_file" => mutating(env, call, files::write_file).await,
         "edit_file" => mutating(env, call, files::edit_file).await,
         "apply_patch" => mutating(env, call, files::apply_patch).await,
@@ -36,7 +44,7 @@ pub(super) async fn run(env: &Arc<Env>, tool: &str, call: Call) -> Outcome {
 }
 
 /// Runs work that blocks, on a thread that may.
-async fn blocking<T: Serialize>(
+pub(super) async fn blocking<T: Serialize>(
     env: &Arc<Env>,
     call: Call,
     work: impl FnOnce(&Env, &Call) -> Result<T, ToolError> + Send + 'static,

@@ -25,7 +25,10 @@ pub(in crate::exec) fn view_image(env: &Env, call: &Call) -> Result<Value, ToolE
     let file = env.files.file(&spot)?;
     file.take(limits::FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|e| io_error("file", &e))?;
     if bytes.len() > limits::FILE_BYTES_MAX {
-        return Err(ToolError::new(Code::LimitExceeded, format!("the image is larger than {} bytes", limits::FILE_BYTES_MAX)));
+        return Err(ToolError::new(
+            Code::LimitExceeded,
+            format!("the image is larger than {} bytes", limits::FILE_BYTES_MAX),
+        ));
     }
     let mime = infer::get(&bytes).map(|kind| kind.mime_type());
     let Some(mime @ ("image/png" | "image/jpeg" | "image/gif" | "image/webp")) = mime else {

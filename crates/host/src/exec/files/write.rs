@@ -52,7 +52,9 @@ pub(super) fn current(dir: &Dir, name: &OsStr) -> Result<Option<Current>, ToolEr
     match dir.symlink_metadata(name) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(io_error("file", &e)),
-        Ok(meta) if meta.is_symlink() => return Err(ToolError::new(Code::PathBoundary, "the target is a symbolic link")),
+        Ok(meta) if meta.is_symlink() => {
+            return Err(ToolError::new(Code::PathBoundary, "the target is a symbolic link"));
+        }
         Ok(meta) if !meta.is_file() => return Err(invalid("the target is not a regular file")),
         Ok(_) => (),
     }
@@ -60,7 +62,10 @@ pub(super) fn current(dir: &Dir, name: &OsStr) -> Result<Option<Current>, ToolEr
     let file = open_file(dir, name)?;
     file.take(limits::FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|e| io_error("file", &e))?;
     if bytes.len() > limits::FILE_BYTES_MAX {
-        return Err(ToolError::new(Code::LimitExceeded, format!("the file is larger than {} bytes", limits::FILE_BYTES_MAX)));
+        return Err(ToolError::new(
+            Code::LimitExceeded,
+            format!("the file is larger than {} bytes", limits::FILE_BYTES_MAX),
+        ));
     }
     Ok(Some(Current { sha256: digest(&bytes), bytes }))
 }
@@ -218,7 +223,10 @@ pub(in crate::exec) fn edit_file(env: &Env, call: &Call) -> Result<Written, Tool
     // What it will be is known before it is made.
     let size = text.len() - found * args.old_text.len() + found * args.new_text.len();
     if size > limits::FILE_BYTES_MAX {
-        return Err(ToolError::new(Code::LimitExceeded, format!("the file would have more than {} bytes", limits::FILE_BYTES_MAX)));
+        return Err(ToolError::new(
+            Code::LimitExceeded,
+            format!("the file would have more than {} bytes", limits::FILE_BYTES_MAX),
+        ));
     }
     let text = text.replace(&args.old_text, &args.new_text);
     commit(&dir, &name, text.as_bytes(), &Expect::Digest(current.sha256))?;

@@ -28,7 +28,7 @@ const KEPT_WINDOWS: &[&str] = &[
 ];
 
 /// A command of an argument vector, with its folder and environment.
-pub(super) fn command(env: &Env, call: &Call, argv: &[String], cwd: &str) -> Result<Command, ToolError> {
+pub(in crate::exec) fn command(env: &Env, call: &Call, argv: &[String], cwd: &str) -> Result<Command, ToolError> {
     let (program, arguments) = argv.split_first().ok_or_else(|| invalid("argv must name a program"))?;
     let bytes: usize = argv.iter().map(String::len).sum();
     if argv.len() > limits::ARGV_MAX || bytes > limits::ARGV_BYTES_MAX {

@@ -74,24 +74,39 @@ fn timeout(seconds: Option<u64>) -> Result<Duration, ToolError> {
     bounded("timeout_seconds", seconds, 1, max, default).map(|seconds| Duration::from_secs(seconds as u64))
 }
 
-enum End {
+/// How a program run to its end came to it.
+pub(in crate::exec) enum End {
     Exited(ExitStatus),
     TimedOut,
     Stopped,
 }
 
-async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
+/// What happened besides output.
+pub(in crate::exec) struct Ran {
+    pub(in crate::exec) end: End,
+    background_ended: bool,
+    escaped_pids: Vec<u32>,
+}
+
+/// Runs a program until it ends, is out of time, or is not wanted any more; no process of its group outlives this.
+/// Output goes to `stdout`, by `push`, and to `stderr`.
+pub(in crate::exec) async fn to_end<K: Send + 'static>(
+    env: &Arc<Env>,
+    call: &Call,
+    command: Command,
+    timeout: Duration,
+    (stdout, push): (&Arc<Mutex<K>>, fn(&mut K, &[u8])),
+    stderr: &Arc<Mutex<HeadTail>>,
+) -> Result<Ran, ToolError> {
     call.check()?;
     let mut tree = env.trees.spawn(command, Stdio::null())?;
-    let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
-    let (stdout, stderr) = (kept(), kept());
     let (out, err) = tree.output();
     let mut reading = tokio::spawn({
-        let (stdout, stderr) = (Arc::clone(&stdout), Arc::clone(&stderr));
+        let (stdout, stderr) = (Arc::clone(stdout), Arc::clone(stderr));
         async move {
             let read_out = async {
                 if let Some(out) = out {
-                    pour(out, stdout, HeadTail::push).await
+                    pour(out, stdout, push).await
                 }
             };
             let read_err = async {
@@ -102,7 +117,6 @@ async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -
             tokio::join!(read_out, read_err);
         }
     });
-
     let end = tokio::select! {
         status = tree.wait() => match status {
             Ok(status) => End::Exited(status),
@@ -124,7 +138,14 @@ async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -
         let _ = tokio::time::timeout(limits::OUTPUT_DRAIN_WAIT, &mut reading).await;
         reading.abort();
     }
+    Ok(Ran { end, background_ended, escaped_pids })
+}
 
+async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
+    let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
+    let (stdout, stderr) = (kept(), kept());
+    let ran = to_end(env, call, command, timeout, (&stdout, HeadTail::push), &stderr).await?;
+    let Ran { end, background_ended, escaped_pids } = ran;
     let (out, err) = (stdout.lock().shown(), stderr.lock().shown());
     let (code, signal) = match &end {
         End::Exited(status) => (status.code(), signal_of(status)),

@@ -3,7 +3,11 @@
 mod dispatch;
 mod files;
 #[cfg(unix)]
+mod git;
+mod orient;
+#[cfg(unix)]
 mod processes;
+mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
