@@ -112,6 +112,21 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Bytes this user may still write on the disk of a folder; `None` where that cannot be told.
+pub fn free_space(dir: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let stat = nix::sys::statvfs::statvfs(dir).ok()?;
+        #[allow(clippy::useless_conversion, reason = "the fields differ in width between platforms")]
+        Some(u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size())))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = dir;
+        None
+    }
+}
+
 #[cfg_attr(not(unix), allow(unused_mut))]
 fn open_checked(path: &Path, mut options: OpenOptions) -> Result<File, FileError> {
     #[cfg(unix)]

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::files;
 use crate::link::{LinkObserver, LinkSnapshot};
 use health::Health;
 
@@ -123,12 +124,23 @@ impl StatusHub {
                 () = link_changed => {}
                 _ = every.tick() => {}
             }
+            self.look_at_disk(&file);
             self.snapshot();
             self.save_outages(&file).await;
             tokio::time::sleep(limits::STATUS_EVERY).await;
         }
         self.snapshot();
         self.save_outages(&file).await;
+    }
+
+    fn look_at_disk(&self, near: &std::path::Path) {
+        match files::free_space(near.parent().unwrap_or(near)) {
+            Some(free) if free < limits::DISK_LOW as u64 => {
+                self.warn(WarningCode::DiskLow, format!("only {} MiB are free on the data folder's disk", free >> 20));
+            }
+            _ if self.facts.lock().health.stands(WarningCode::DiskLow) => self.clear(WarningCode::DiskLow),
+            _ => {}
+        }
     }
 
     async fn save_outages(&self, file: &std::path::Path) {

@@ -37,11 +37,7 @@ pub async fn drill(folders: &Folders, cut: Duration, force: bool) -> Result<Exit
                 }
                 if !folders.json {
                     let recovered = recovered_ms.map(|ms| format!(", {ms} ms after the cut ended")).unwrap_or_default();
-                    print::line(&format!(
-                        "{}: {}{recovered}",
-                        if passed { "kept" } else { "not kept" },
-                        print::shown(&text)
-                    ));
+                    print::line(&format!("{}: {}{recovered}", words(verdict), print::shown(&text)));
                 }
                 kept = Some(passed);
             }

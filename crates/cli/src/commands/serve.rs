@@ -1,5 +1,6 @@
 //! `serve` and `relay`: the processes that stay.
 
+use holdfast_core::command::Engine;
 use holdfast_host::engines::{EngineOptions, Engines, Mode, Overrides};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -24,7 +25,6 @@ pub async fn relay(folders: &Folders, args: Relay) -> Result<(), Failure> {
 /// Runs until a signal or a command ends it. The first signal lets calls finish; the second does not.
 async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(), Failure> {
     let mut signals = signals()?;
-    let remote = overrides.relay.is_some();
     let options = EngineOptions { dirs: folders.dirs()?, mode, overrides };
     let engines = tokio::select! {
         started = Engines::start(options) => started?,
@@ -34,7 +34,7 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
     if folders.json {
         print::json(&json!({"event": "ready", "mcp": mcp, "api": engines.api(), "pid": std::process::id()}))?;
     } else {
-        greet(&engines, mode, remote, &mcp);
+        greet(&engines, mode, &mcp);
     }
     tokio::select! {
         () = engines.quit_asked() => {}
@@ -62,8 +62,9 @@ async fn hurry_on_signal(mut signals: mpsc::Receiver<()>, hurry: CancellationTok
     let _ = signals.recv().await;
 }
 
-fn greet(engines: &Engines, mode: Mode, remote: bool, mcp: &str) {
+fn greet(engines: &Engines, mode: Mode, mcp: &str) {
     let status = engines.hub().snapshot();
+    let remote = !status.app.engines.contains_key(&Engine::Relay);
     let mut lines = vec![format!("holdfast {} runs", status.app.version), String::new()];
     lines.push(format!("  MCP address   {mcp}"));
     if let Some(workspace) = &status.app.workspace {
@@ -80,8 +81,8 @@ fn greet(engines: &Engines, mode: Mode, remote: bool, mcp: &str) {
     }
     lines.push(format!("  local API     {}", engines.api()));
     lines.push(String::new());
-    match (mode, remote) {
-        (Mode::Relay, _) => lines.extend(
+    match mode {
+        Mode::Relay => lines.extend(
             [
                 "  next, here:   holdfast account add NAME --role owner --password-stdin",
                 "                holdfast device code --account NAME",
@@ -89,7 +90,7 @@ fn greet(engines: &Engines, mode: Mode, remote: bool, mcp: &str) {
             ]
             .map(str::to_owned),
         ),
-        (Mode::Serve, _) => {
+        Mode::Serve => {
             lines.push(format!("  Claude Code   claude mcp add --transport http holdfast {mcp}"));
             lines.push(format!("  Codex         codex mcp add holdfast --url {mcp}"));
             lines.push(

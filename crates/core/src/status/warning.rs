@@ -97,8 +97,6 @@ warnings! {
     ConfigRestart = "config_restart", Info, Some(Action::Restart);
     /// An edit of the configuration would loosen the policy; a reload never does that.
     PolicyNotLoosened = "policy_not_loosened", Warning, Some(Action::Restart);
-    /// Secrets stand in a file, because no keyring could be used.
-    SecretsInFile = "secrets_in_file", Info, None;
     /// The disk is nearly full.
     DiskLow = "disk_low", Warning, None;
     /// The embedded relay could not start or ended.

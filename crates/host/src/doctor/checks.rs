@@ -9,6 +9,7 @@ use url::Url;
 
 use super::{Check, in_folder};
 use crate::config::{self, Config};
+use crate::files;
 use crate::http_client;
 use crate::paths::{self, Dirs};
 use crate::secrets::Secrets;
@@ -36,28 +37,16 @@ pub(super) fn holder(running: Option<&StatusSnapshot>) -> Check {
     }
 }
 
-#[cfg(unix)]
 pub(super) fn disk(data: &Path) -> Check {
-    match nix::sys::statvfs::statvfs(data) {
-        Err(e) => Check::failed("disk", e.to_string()),
-        Ok(stat) => {
-            #[allow(clippy::useless_conversion, reason = "the fields differ in width between platforms")]
-            let free = u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size()));
-            let found = format!("{} MiB free", free >> 20);
-            match free {
-                free if free < limits::DISK_LOW as u64 => {
-                    Check::failed("disk", found).advise("results that wait for the relay need room")
-                }
-                free if free < limits::OUTBOX_DISK as u64 => Check::warning("disk", found),
-                _ => Check::ok("disk", found),
-            }
+    let Some(free) = files::free_space(data) else { return Check::skipped("disk", "its room is not told here") };
+    let found = format!("{} MiB free", free >> 20);
+    match free {
+        free if free < limits::DISK_LOW as u64 => {
+            Check::failed("disk", found).advise("results that wait for the relay need room")
         }
+        free if free < limits::OUTBOX_DISK as u64 => Check::warning("disk", found),
+        _ => Check::ok("disk", found),
     }
-}
-
-#[cfg(not(unix))]
-pub(super) fn disk(_: &Path) -> Check {
-    Check::skipped("disk", "not looked at on this platform")
 }
 
 pub(super) async fn credentials(dirs: &Dirs, config: &Config) -> Check {

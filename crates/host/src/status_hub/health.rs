@@ -27,6 +27,11 @@ impl Health {
         self.standing.remove(&code);
     }
 
+    /// Whether a warning stands.
+    pub(super) fn stands(&self, code: WarningCode) -> bool {
+        self.standing.contains_key(&code)
+    }
+
     /// Worst first, then oldest first.
     pub(super) fn list(&self) -> Vec<Warning> {
         let mut list: Vec<_> = self.standing.values().cloned().collect();

@@ -1,0 +1,165 @@
+//! Two processes and one data folder; edits while it runs; commands with nobody to ask.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::Duration;
+
+use holdfast_testkit::home::Home;
+use holdfast_testkit::process::{Process, Signal};
+use serde_json::{Value, json};
+
+async fn serve(home: &Home) -> Process {
+    let workspace = home.workspace();
+    home.start(&["serve", "--listen", "127.0.0.1:0", "--workspace", workspace.to_str().unwrap()]).await
+}
+
+fn stderr(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_who_holds_the_data_folder() {
+    let home = Home::new();
+    let mut first = serve(&home).await;
+    let second = home.run(&["serve", "--json"]).await;
+    assert_eq!(second.status.code(), Some(4));
+    let said: Value = serde_json::from_str(&stderr(&second)).unwrap();
+    let expected = format!("{} is in use by another Holdfast (process {})", home.data().display(), first.pid());
+    assert_eq!(said, json!({"error": {"code": "in_use", "message": expected}}));
+    first.kill_9().await;
+    // The lock ends with the process, and what it left behind misleads nobody.
+    assert!(home.data().join("api.json").exists());
+    assert_eq!(home.run(&["status"]).await.status.code(), Some(3));
+    let mut third = serve(&home).await;
+    assert_eq!(home.json(&["status", "--json"]).await["app"]["pid"], third.pid());
+    assert_eq!(third.stop().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn planted_lock_and_api_files_are_refused_and_their_targets_left_alone() {
+    let home = Home::new();
+    let victim = home.workspace().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    symlink(&victim, home.data().join("lock")).unwrap();
+    let output = home.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("not used, because it is a symbolic link"), "{}", stderr(&output));
+    std::fs::remove_file(home.data().join("lock")).unwrap();
+
+    symlink(&victim, home.data().join("api.json")).unwrap();
+    let _serve = serve(&home).await;
+    assert!(!home.data().join("api.json").is_symlink(), "replaced, not followed");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+
+    std::fs::set_permissions(home.data().join("api.json"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let output = home.run(&["status"]).await;
+    assert!(stderr(&output).contains("others may read or write it"), "{}", stderr(&output));
+}
+
+async fn health(home: &Home, wanted: &str) -> Value {
+    for _ in 0..400 {
+        let status = home.json(&["status", "--json"]).await;
+        let found = status["health"].as_array().unwrap().iter().find(|w| w["code"] == wanted).cloned();
+        if let Some(found) = found {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("no warning {wanted}: {}", home.json(&["status", "--json"]).await);
+}
+
+#[tokio::test]
+async fn an_edit_is_applied_refused_or_told_to_wait() {
+    let home = Home::new();
+    let _serve = serve(&home).await;
+    home.write_config("[policy]\nprofile = \"full\"\n");
+    let warning = health(&home, "policy_not_loosened").await;
+    assert_eq!((&warning["severity"], &warning["action"]), (&json!("warning"), &json!("restart")));
+    assert_eq!(home.json(&["status", "--json"]).await["app"]["policy"], "agent");
+
+    home.write_config(
+        "[policy]\nprofile = \"review\"\n[relay]\nlisten = \"127.0.0.1:1\"\n[link]\nca_file = \"x.pem\"\n",
+    );
+    let warning = health(&home, "config_restart").await;
+    assert_eq!(
+        warning["text"], "takes effect with the next start: link.ca_file",
+        "the command line wins over relay.listen"
+    );
+    let status = home.json(&["status", "--json"]).await;
+    assert_eq!(status["app"]["policy"], "review");
+    assert!(!status["health"].to_string().contains("policy_not_loosened"));
+
+    home.write_config("[polcy]\n");
+    let warning = health(&home, "config_invalid").await;
+    let text = warning["text"].as_str().unwrap();
+    assert!(text.ends_with("config.toml:1:2: unknown key `polcy`; did you mean `policy`?"), "{text}");
+    assert_eq!(home.json(&["status", "--json"]).await["app"]["policy"], "review", "the running one was kept");
+}
+
+#[tokio::test]
+async fn commands_work_on_the_closed_store_and_find_it_again_when_it_runs() {
+    let home = Home::new();
+    assert_eq!(home.ok(&["account", "add", "anna", "--role", "owner"]).await, "account anna is an owner");
+    let code = home.ok(&["device", "code"]).await;
+    assert_eq!(code.chars().filter(char::is_ascii_alphanumeric).count(), 20, "{code}");
+    assert_eq!(home.run(&["drill"]).await.status.code(), Some(3));
+    assert_eq!(home.run(&["start"]).await.status.code(), Some(3));
+    let relay = home.start(&["relay", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(home.json(&["account", "list", "--json"]).await[0]["name"], "anna");
+    let device = Home::new();
+    let url = relay.ready_text("mcp").trim_end_matches("/mcp").to_owned();
+    device.ok(&["enroll", &url, &code, "--name", "laptop"]).await;
+    assert_eq!(home.json(&["device", "list", "--json"]).await[0]["name"], "laptop");
+}
+
+#[tokio::test]
+async fn a_device_without_a_credential_says_so_and_works_after_enrolling() {
+    let relay_home = Home::new();
+    let relay = relay_home.start(&["relay", "--listen", "127.0.0.1:0"]).await;
+    let url = relay.ready_text("mcp").trim_end_matches("/mcp").to_owned();
+    relay_home.ok(&["account", "add", "anna", "--role", "owner"]).await;
+    let code = relay_home.ok(&["device", "code"]).await;
+    let home = Home::new();
+    let workspace = home.workspace();
+    let _serve = home.start(&["serve", "--relay", &url, "--workspace", workspace.to_str().unwrap()]).await;
+    let warning = health(&home, "sign_in_needed").await;
+    assert_eq!((&warning["severity"], &warning["action"]), (&json!("needs_you"), &json!("enroll")));
+    home.ok(&["enroll", &url, &code]).await;
+    for _ in 0..400 {
+        if home.json(&["status", "--json"]).await["relay"]["state"] == "healthy" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{}", home.json(&["status", "--json"]).await);
+}
+
+#[tokio::test]
+async fn engines_stop_and_start_while_the_process_stays() {
+    let home = Home::new();
+    let serve = serve(&home).await;
+    home.ok(&["stop", "link"]).await;
+    let status = home.json(&["status", "--json"]).await;
+    assert_eq!((&status["relay"]["state"], &status["app"]["engines"]["link"]), (&json!("stopped"), &json!("stopped")));
+    home.ok(&["stop"]).await;
+    assert_eq!(home.json(&["status", "--json"]).await["app"]["engines"]["relay"], "stopped");
+    home.ok(&["start"]).await;
+    let mut state = Value::Null;
+    for _ in 0..400 {
+        state = home.json(&["status", "--json"]).await["relay"]["state"].take();
+        if state == "healthy" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(state, "healthy");
+    assert_eq!(home.json(&["status", "--json"]).await["app"]["mcp"], serve.ready_text("mcp"));
+}
+
+#[tokio::test]
+async fn a_signal_while_it_starts_or_runs_ends_it_cleanly() {
+    let home = Home::new();
+    let mut first = serve(&home).await;
+    first.signal(Signal::SIGINT);
+    assert_eq!(first.stop().await.code(), Some(0));
+    assert!(!home.data().join("api.json").exists());
+}
