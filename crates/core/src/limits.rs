@@ -205,6 +205,7 @@ limits! {
     EXEC_TIMEOUT_DEFAULT: Duration = secs(120), "time", "timeout_seconds of run_process and exec_command when absent.";
     EXEC_TIMEOUT_MAX: Duration = secs(600), "time", "Largest timeout_seconds; with SETTLEMENT still below CALL_TIMEOUT_MAX.";
     DRILL_WAIT_MAX: Duration = secs(60), "time", "Longest wait of the drill's own call.";
+    PROGRESS_EVERY: Duration = secs(2), "time", "How often a running program reports that it runs.";
     TREE_KILL_WAIT: Duration = secs(2), "time", "From SIGTERM to SIGKILL for a process group.";
     OUTPUT_DRAIN_WAIT: Duration = millis(500), "time", "How long output is still read after the program itself ended; then what it left behind is killed.";
     OUTPUT_KEPT: usize = 512 * KIB, "bytes", "Output of a one-shot program kept per stream, half head and half tail; both streams, escaped at worst, fit RESULT_MAX.";

@@ -1,14 +1,18 @@
 //! One call on its way through the executor, and the small things every tool needs of it.
 
+use std::time::Duration;
+
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::AccountId;
+use holdfast_core::limits;
 use holdfast_core::policy::Policy;
 use holdfast_core::wire::Authorization;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Outcome;
+use super::{Outcome, Progress, Reporter};
 
 /// A call that passed the gate.
 pub(super) struct Call {
@@ -18,6 +22,8 @@ pub(super) struct Call {
     pub(super) arguments: Box<RawValue>,
     /// Tools end soon after this, with [`stopped`] unless their work was done.
     pub(super) stop: CancellationToken,
+    /// Somebody who listens to progress.
+    pub(super) progress: Option<Reporter>,
 }
 
 /// To whom process sessions and kept results belong: an account and one of its clients.
@@ -45,6 +51,21 @@ impl Call {
             // The position counts in a text the caller never wrote.
             invalid(text.split(" at line ").next().unwrap_or_default())
         })
+    }
+
+    /// Does work, and meanwhile reports to whoever listens; `say` gets the time since the start.
+    pub(super) async fn reporting<T>(&self, work: impl Future<Output = T>, say: impl Fn(Duration) -> Progress) -> T {
+        let Some(progress) = &self.progress else { return work.await };
+        let start = Instant::now();
+        let mut turn = tokio::time::interval_at(start + limits::PROGRESS_EVERY, limits::PROGRESS_EVERY);
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                _ = turn.tick() => progress(say(start.elapsed())),
+            }
+        }
     }
 
     /// Ends a long loop when nobody wants its result.

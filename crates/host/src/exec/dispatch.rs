@@ -190,12 +190,13 @@ impl Executor for LocalExecutor {
         };
         let env = Arc::clone(&self.env);
         let owner = Owner::of(&run.authorization);
+        let progress = run.progress.then(|| sink.reporter()).flatten();
         let Running { stop, why, .. } = running;
         let task = async move {
             let work = async {
                 match work {
                     Work::Own(tool) => {
-                        let call = Call { owner: owner.clone(), policy, arguments: run.arguments, stop };
+                        let call = Call { owner: owner.clone(), policy, arguments: run.arguments, stop, progress };
                         super::route::run(&env, tool.name, call).await
                     }
                     Work::Extra(extra) => {

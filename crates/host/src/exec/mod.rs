@@ -76,6 +76,13 @@ impl CallSink {
         }
     }
 
+    /// Something that reports progress beside the sink; what it says after the end is for nobody.
+    fn reporter(&self) -> Option<Reporter> {
+        let to = Arc::clone(self.to.as_ref()?);
+        let id = self.id.clone();
+        Some(Box::new(move |progress| to(id.clone(), Update::Progress(progress))))
+    }
+
     /// Reports the end.
     pub fn finish(mut self, outcome: Outcome) {
         if let Some(to) = self.to.take() {
@@ -83,6 +90,8 @@ impl CallSink {
         }
     }
 }
+
+type Reporter = Box<dyn Fn(Progress) + Send + Sync>;
 
 impl Drop for CallSink {
     fn drop(&mut self) {

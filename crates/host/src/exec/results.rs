@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ impl Results {
             fits => return fits,
         };
         let (folder, kept, owner) = (Arc::clone(&self.folder), Arc::clone(&self.kept), owner.clone());
-        let keep = tokio::task::spawn_blocking(move || keep(&folder, &mut kept.lock(), owner, &big));
+        let keep = tokio::task::spawn_blocking(move || keep(&folder, &kept, owner, &big));
         let details = keep.await.unwrap_or_else(|_| json!({}));
         Err(match ran {
             Some(error) => error.with_details(&details),
@@ -119,7 +119,7 @@ fn whole(page: &[u8]) -> usize {
     }
 }
 
-fn keep(folder: &PathBuf, kept: &mut Vec<Kept>, owner: Owner, result: &RawValue) -> serde_json::Value {
+fn keep(folder: &Path, kept: &Mutex<Vec<Kept>>, owner: Owner, result: &RawValue) -> serde_json::Value {
     let text = result.get();
     let bytes = text.len() as u64;
     let mut preview = HeadTail::keeping(limits::RESULT_PREVIEW);
@@ -128,32 +128,37 @@ fn keep(folder: &PathBuf, kept: &mut Vec<Kept>, owner: Owner, result: &RawValue)
     let mut details = json!({
         "total_bytes": bytes, "preview": preview.text, "preview_truncated_bytes": preview.truncated_bytes,
     });
-    expire(folder, kept);
-    while !kept.is_empty() && kept.iter().map(|k| k.bytes).sum::<u64>() + bytes > limits::RESULTS_DISK as u64 {
-        forget(folder, kept, 0);
+    // The place is taken first, so that results that end together do not exceed the bound together.
+    let Ok(handle) = random_name("res_") else { return details };
+    {
+        let mut kept = kept.lock();
+        expire(folder, &mut kept);
+        while !kept.is_empty() && kept.iter().map(|k| k.bytes).sum::<u64>() + bytes > limits::RESULTS_DISK as u64 {
+            forget(folder, &mut kept, 0);
+        }
+        kept.push(Kept { handle: handle.clone(), owner, bytes, since: Instant::now() });
     }
-    let written = random_name("res_").and_then(|handle| {
-        crate::files::replace(&folder.join(&handle), text.as_bytes())
-            .map(|()| handle)
-            .map_err(|_| ToolError::new(Code::StorageFull, "not kept"))
-    });
-    // A full disk costs the handle, not the preview.
-    if let Ok(handle) = written {
+    if crate::files::replace(&folder.join(&handle), text.as_bytes()).is_ok() {
         details["handle"] = json!(handle);
         details["read_with"] = json!("read_result");
-        kept.push(Kept { handle, owner, bytes, since: Instant::now() });
+    } else {
+        // A full disk costs the handle, not the preview.
+        let mut kept = kept.lock();
+        if let Some(at) = kept.iter().position(|k| k.handle == handle) {
+            forget(folder, &mut kept, at);
+        }
     }
     details
 }
 
 /// The list is in order of age.
-fn expire(folder: &PathBuf, kept: &mut Vec<Kept>) {
+fn expire(folder: &Path, kept: &mut Vec<Kept>) {
     while kept.first().is_some_and(|oldest| oldest.since.elapsed() > limits::RESULT_KEPT_FOR) {
         forget(folder, kept, 0);
     }
 }
 
-fn forget(folder: &PathBuf, kept: &mut Vec<Kept>, at: usize) {
+fn forget(folder: &Path, kept: &mut Vec<Kept>, at: usize) {
     let gone = kept.remove(at);
     let _ = std::fs::remove_file(folder.join(gone.handle));
 }

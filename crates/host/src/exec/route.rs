@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::call::{Call, bounded, bounded_text, encode, stopped};
 use super::env::Env;
-use super::{Outcome, files, git, orient, process};
+use super::{Outcome, Progress, files, git, orient, process};
 
 pub(super) async fn run(env: &Arc<Env>, tool: &str, call: Call) -> Outcome {
     match tool {
@@ -87,8 +87,14 @@ async fn drill_wait(call: &Call) -> Outcome {
     let Arguments { wait_ms, echo } = call.arguments()?;
     bounded("wait_ms", Some(wait_ms), 0, limits::DRILL_WAIT_MAX.as_millis() as usize, 0)?;
     bounded_text("echo", &echo, 0, 256)?;
+    let wait = tokio::time::sleep(Duration::from_millis(wait_ms));
+    let waiting = call.reporting(wait, |elapsed| Progress {
+        progress: elapsed.as_millis() as f64,
+        total: Some(wait_ms as f64),
+        message: None,
+    });
     tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(wait_ms)) => encode(&json!({"waited_ms": wait_ms, "echo": echo})),
+        () = waiting => encode(&json!({"waited_ms": wait_ms, "echo": echo})),
         () = call.stop.cancelled() => Err(stopped()),
     }
 }

@@ -1,6 +1,5 @@
 //! list_files and search_text: walks that respect ignore files and stay inside.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::read::here;
 use super::workspace::{Access, Spot};
-use crate::exec::call::{Call, bounded, bounded_text, io_error};
+use crate::exec::call::{Call, bounded, bounded_text, invalid};
 use crate::exec::env::Env;
 
 /// The regular files below a spot, in order of their paths. Links are neither followed nor shown.
@@ -87,68 +86,72 @@ pub(in crate::exec) fn search_text(env: &Env, call: &Call) -> Result<Value, Tool
     let max_matches = bounded("max_matches", args.max_matches, 1, limits::SEARCH_MATCHES_MAX, 100)?;
     let max_files = bounded("max_files", args.max_files, 1, limits::SEARCH_FILES_MAX, 10_000)?;
     if args.query.contains('\n') {
-        return Err(crate::exec::call::invalid("query must be part of one line"));
+        return Err(invalid("query must be part of one line"));
     }
     let spot = env.files.find(&args.path, &call.policy, Access::Read)?;
     let matcher = RegexMatcherBuilder::new()
         .fixed_strings(true)
         .build(&args.query)
-        .map_err(|_| crate::exec::call::invalid("query cannot be searched for"))?;
-    let mut searcher = SearcherBuilder::new()
+        .map_err(|_| invalid("query cannot be searched for"))?;
+    let searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)
         // A line longer than this is no text a person wrote.
         .heap_limit(Some(limits::FILE_BYTES_MAX))
         .build();
-    let (mut matches, mut searched, mut truncated) = (Vec::new(), 0, false);
+    let mut search = Search { env, call, query: &args.query, matcher, searcher, max: max_matches, matches: Vec::new() };
+    let (mut searched, mut truncated) = (0, false);
     if spot.real.is_file() {
-        search(env, call, &mut searcher, &matcher, &args.query, &spot.real, max_matches, &mut matches)?;
+        search.file(&spot.real)?;
         searched = 1;
     } else {
         env.files.dir(&spot)?;
         for entry in files(env, &spot) {
-            if searched == max_files || matches.len() > max_matches {
+            if searched == max_files || search.is_full() {
                 truncated = true;
                 break;
             }
             searched += 1;
-            search(env, call, &mut searcher, &matcher, &args.query, entry.path(), max_matches, &mut matches)?;
+            search.file(entry.path())?;
         }
     }
-    truncated |= matches.len() > max_matches;
-    matches.truncate(max_matches);
-    Ok(json!({"matches": matches, "files_searched": searched, "truncated": truncated}))
+    truncated |= search.is_full();
+    search.matches.truncate(max_matches);
+    Ok(json!({"matches": search.matches, "files_searched": searched, "truncated": truncated}))
 }
 
-/// Adds a file's matches, one more than `max` at most. A file that cannot be read is passed over.
-#[allow(clippy::too_many_arguments, reason = "one call site, and a struct would only repeat the names")]
-fn search(
-    env: &Env,
-    call: &Call,
-    searcher: &mut Searcher,
-    matcher: &RegexMatcher,
-    query: &str,
-    path: &Path,
+struct Search<'a> {
+    env: &'a Env,
+    call: &'a Call,
+    query: &'a str,
+    matcher: RegexMatcher,
+    searcher: Searcher,
     max: usize,
-    matches: &mut Vec<Match>,
-) -> Result<(), ToolError> {
-    call.check()?;
-    // Opened as any other file, without following links: the walk may be out of date.
-    let Ok(spot) = env.files.check(path.to_path_buf(), &call.policy, Access::Read) else { return Ok(()) };
-    let Ok(file) = env.files.file(&spot) else { return Ok(()) };
-    let sink = Lossy(|line, text| {
-        let at = text.find(query).unwrap_or(0);
-        let column = text[..at].chars().count() + 1;
-        matches.push(Match { path: spot.shown.clone(), line, column, text: excerpt(text, at) });
-        Ok(matches.len() <= max && !call.stop.is_cancelled())
-    });
-    // `by_ref` keeps the searcher from mapping a file that may shrink.
-    if let Err(e) = searcher.search_reader(matcher, file.take(u64::MAX), sink)
-        && e.kind() == std::io::ErrorKind::PermissionDenied
-    {
-        return Err(io_error("file", &e));
+    /// One more than `max` when there are more.
+    matches: Vec<Match>,
+}
+
+impl Search<'_> {
+    fn is_full(&self) -> bool {
+        self.matches.len() > self.max
     }
-    call.check()
+
+    /// Adds a file's matches. A file that cannot be read, or only in part, is passed over from there.
+    fn file(&mut self, path: &Path) -> Result<(), ToolError> {
+        self.call.check()?;
+        // Opened as any other file, without following links: the walk may be out of date.
+        let Ok(spot) = self.env.files.check(path.to_path_buf(), &self.call.policy, Access::Read) else { return Ok(()) };
+        let Ok(file) = self.env.files.file(&spot) else { return Ok(()) };
+        let (query, call, max, matches) = (self.query, self.call, self.max, &mut self.matches);
+        let sink = Lossy(|line, text| {
+            let at = text.find(query).unwrap_or(0);
+            let column = text[..at].chars().count() + 1;
+            matches.push(Match { path: spot.shown.clone(), line, column, text: excerpt(text, at) });
+            Ok(matches.len() <= max && !call.stop.is_cancelled())
+        });
+        let _ = self.searcher.search_reader(&self.matcher, file, sink);
+        self.call.check()
+    }
 }
 
 /// A line, or the part of a long one around the match.

@@ -52,6 +52,9 @@ impl Workspace {
         }
         // A folder that does not exist yet is guarded by the name it will have.
         let private: Vec<PathBuf> = private.iter().map(|p| nearest_real(p).unwrap_or_else(|_| p.clone())).collect();
+        if private.iter().any(|private| root.starts_with(private)) {
+            return Err(io::Error::other("it lies in one of Holdfast's own folders, which are closed to tools"));
+        }
         let id = |path: &PathBuf| Dir::open_ambient_dir(path, ambient_authority()).and_then(|dir| identity(&dir)).ok();
         let private_ids = private.iter().filter_map(id).collect();
         let home = std::env::home_dir().filter(|home| home.is_absolute()).and_then(|home| home.canonicalize().ok());
@@ -90,6 +93,12 @@ impl Workspace {
         }
         if self.is_private(&real) {
             return refused("Holdfast's own folders are closed to tools");
+        }
+        // On Windows a colon names a stream behind a file, or a device.
+        if cfg!(windows)
+            && real.components().any(|c| matches!(c, Component::Normal(n) if n.to_string_lossy().contains(':')))
+        {
+            return Err(invalid("the path is not plain"));
         }
         if access == Access::Write && real.components().any(|c| is_git_folder(c.as_os_str())) {
             return refused("git folders are closed to writing tools");

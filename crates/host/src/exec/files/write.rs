@@ -84,19 +84,22 @@ pub(super) fn commit(dir: &Dir, name: &OsStr, content: &[u8], expect: &Expect) -
     drop(file);
     if *expect == Expect::Absent {
         // A hard link is the rename that refuses to replace.
-        return match dir.hard_link(&staged.name, dir, name) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(conflict("the file exists")),
+        match dir.hard_link(&staged.name, dir, name) {
+            Ok(()) => (),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(conflict("the file exists")),
             // Not every file system has links; an exclusive create refuses too, but shows the file while it grows.
             Err(_) => dir
                 .open_with(name, &options)
                 .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-                .map_err(failed),
-        };
+                .map_err(failed)?,
+        }
+    } else {
+        // As late as can be; what is replaced is at least never a link or a folder.
+        if *expect != Expect::Anything {
+            check(current(dir, name)?.as_ref(), expect)?;
+        }
+        dir.rename(&staged.name, dir, name).map_err(failed)?;
     }
-    // As late as can be; what is replaced is at least never a link or a folder.
-    check(current(dir, name)?.as_ref(), expect)?;
-    dir.rename(&staged.name, dir, name).map_err(failed)?;
     sync(dir);
     Ok(())
 }

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use gix::diff::blob::unified_diff::{ConsumeHunk, ContextSize, DiffLineKind, HunkHeader};
 use gix::diff::blob::{Algorithm, InternedInput, UnifiedDiff, diff_with_slider_heuristics};
-use holdfast_core::limits;
 
 /// One side of a changed file.
 pub(super) struct Side {
     /// Octal, as git writes it.
     pub(super) mode: u32,
     pub(super) bytes: Vec<u8>,
+    /// There is more than [`holdfast_core::limits::FILE_BYTES_MAX`]; `bytes` is part of it or nothing.
+    pub(super) too_large: bool,
 }
 
 /// A diff that stops growing at its bound.
@@ -61,20 +62,20 @@ fn file(path: &str, old: Option<&Side>, new: Option<&Side>) -> String {
         }
         _ => Ok(()),
     };
-    let bytes = |side: Option<&Side>| side.map_or(Vec::new(), |side| side.bytes.clone());
+    let name = |side: Option<&Side>, prefix: &str| side.map_or("/dev/null".to_owned(), |_| format!("{prefix}/{path}"));
+    let (from, to) = (name(old, "a"), name(new, "b"));
+    if [old, new].into_iter().flatten().any(|side| side.too_large) {
+        let _ = writeln!(out, "Files {from} and {to} differ; they are too large to compare line by line");
+        return out;
+    }
+    let bytes = |side: Option<&Side>| side.map_or(&[][..], |side| &side.bytes).to_vec();
     let (before, after) = (bytes(old), bytes(new));
     if before == after {
         return out;
     }
-    let name = |side: Option<&Side>, prefix: &str| side.map_or("/dev/null".to_owned(), |_| format!("{prefix}/{path}"));
-    let (from, to) = (name(old, "a"), name(new, "b"));
     let binary = |bytes: &[u8]| bytes.iter().take(8000).any(|b| *b == 0);
     if binary(&before) || binary(&after) {
         let _ = writeln!(out, "Binary files {from} and {to} differ");
-        return out;
-    }
-    if before.len().max(after.len()) > limits::FILE_BYTES_MAX {
-        let _ = writeln!(out, "Files {from} and {to} differ; they are too large to compare line by line");
         return out;
     }
     let (before, after) = (String::from_utf8_lossy(&before), String::from_utf8_lossy(&after));

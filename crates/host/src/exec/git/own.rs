@@ -160,7 +160,7 @@ pub(super) fn diff(env: &Env, call: &Call, found: &Found, staged: bool, max: usi
             if text.is_full() || entry.mode.is_submodule() {
                 continue;
             }
-            let old = Side { mode: entry.mode.bits(), bytes: blob(&repository, entry.id)? };
+            let old = blob(&repository, entry.mode, entry.id)?;
             let name = gix::path::from_bstr(path.as_bstr()).map_err(unreadable("a path"))?;
             let new = worktree(env, call, &found.root.join(&name))?.map(|side| {
                 // Line ends as git would store them.
@@ -183,7 +183,7 @@ fn worktree(env: &Env, call: &Call, real: &Path) -> Result<Option<Side>, ToolErr
     if meta.is_symlink() {
         let target = std::fs::read_link(real).map_err(unreadable("a link"))?;
         let target = gix::path::into_bstr(target).map_err(unreadable("a link"))?.into_owned();
-        return Ok(Some(Side { mode: 0o120_000, bytes: target.into() }));
+        return Ok(Some(Side { mode: 0o120_000, bytes: target.into(), too_large: false }));
     }
     // Through the same door as every other file: a folder may be a link by now.
     let spot = env.files.check(real.to_path_buf(), &call.policy, Access::Read)?;
@@ -194,19 +194,26 @@ fn worktree(env: &Env, call: &Call, real: &Path) -> Result<Option<Side>, ToolErr
     let executable = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
     #[cfg(not(unix))]
     let executable = false;
-    Ok(Some(Side { mode: if executable { 0o100_755 } else { 0o100_644 }, bytes }))
+    let too_large = bytes.len() > limits::FILE_BYTES_MAX;
+    Ok(Some(Side { mode: if executable { 0o100_755 } else { 0o100_644 }, bytes, too_large }))
 }
 
-fn blob(repository: &Repository, id: ObjectId) -> Result<Vec<u8>, ToolError> {
+fn blob(repository: &Repository, mode: gix::index::entry::Mode, id: ObjectId) -> Result<Side, ToolError> {
+    let mode_bits = mode.bits();
+    let side = |bytes: Vec<u8>| Side { mode: mode_bits, bytes, too_large: false };
+    // A submodule's id is a commit of another repository.
+    if mode.is_submodule() {
+        return Ok(side(format!("Subproject commit {id}\n").into()));
+    }
     if id.is_null() {
-        return Ok(Vec::new());
+        return Ok(side(Vec::new()));
     }
     let header = repository.find_header(id).map_err(unreadable("an object"))?;
     if header.size() > limits::FILE_BYTES_MAX as u64 {
-        // Enough to say that it differs and is too large.
-        return Ok(vec![b'\n'; limits::FILE_BYTES_MAX + 1]);
+        return Ok(Side { too_large: true, ..side(Vec::new()) });
     }
-    repository.find_object(id).map(|mut object| std::mem::take(&mut object.data)).map_err(unreadable("an object"))
+    let mut object = repository.find_object(id).map_err(unreadable("an object"))?;
+    Ok(side(std::mem::take(&mut object.data)))
 }
 
 /// Adds the difference between a tree and an index.
@@ -224,15 +231,7 @@ fn trees(
         if text.is_full() || call.stop.is_cancelled() {
             return Ok(ControlFlow::Break(()));
         }
-        let side = |mode: gix::index::entry::Mode, id: &gix::oid| {
-            // A submodule's id is a commit of another repository.
-            let bytes = if mode.is_submodule() {
-                Ok(format!("Subproject commit {id}\n").into())
-            } else {
-                blob(repository, id.into())
-            };
-            bytes.map(|bytes| Side { mode: mode.bits(), bytes })
-        };
+        let side = |mode, id: &gix::oid| blob(repository, mode, id.into());
         let sides = match &change {
             ChangeRef::Addition { entry_mode, id, .. } => side(*entry_mode, id).map(|new| (None, Some(new))),
             ChangeRef::Deletion { entry_mode, id, .. } => side(*entry_mode, id).map(|old| (Some(old), None)),

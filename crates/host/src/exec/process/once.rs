@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment;
 use super::output::{HeadTail, pour};
-use crate::exec::Outcome;
 use crate::exec::call::{Call, bounded, encode, stopped};
 use crate::exec::env::Env;
 use crate::exec::files::here;
+use crate::exec::{Outcome, Progress};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,7 +144,16 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
 async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
     let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
     let (stdout, stderr) = (kept(), kept());
-    let ran = to_end(env, call, command, timeout, (&stdout, HeadTail::push), &stderr).await?;
+    let running = to_end(env, call, command, timeout, (&stdout, HeadTail::push), &stderr);
+    let ran = call.reporting(running, |elapsed| {
+        let bytes = stdout.lock().total() + stderr.lock().total();
+        Progress {
+            progress: elapsed.as_secs_f64(),
+            total: Some(timeout.as_secs_f64()),
+            message: Some(format!("{} s, {bytes} bytes of output so far", elapsed.as_secs())),
+        }
+    });
+    let ran = ran.await?;
     let Ran { end, background_ended, escaped_pids } = ran;
     let (out, err) = (stdout.lock().shown(), stderr.lock().shown());
     let (code, signal) = match &end {

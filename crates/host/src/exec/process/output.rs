@@ -51,6 +51,11 @@ impl HeadTail {
         self.dropped += over as u64;
     }
 
+    /// Bytes of the whole stream so far.
+    pub(in crate::exec) fn total(&self) -> u64 {
+        (self.head.len() + self.tail.len()) as u64 + self.dropped
+    }
+
     /// Head and tail with a line between them that says what is missing; cut between characters.
     pub(in crate::exec) fn shown(&mut self) -> Shown {
         self.trim();

@@ -190,7 +190,7 @@ pub(in crate::exec) fn start_process(env: &Arc<Env>, call: &Call) -> Outcome {
             stderr: ring(),
             state: Mutex::new(State { exit: None, touched: Instant::now() }),
             changes: watch::Sender::new(0),
-            ask: CancellationToken::new(),
+            ask: env.trees.closing().child_token(),
             force: CancellationToken::new(),
         });
         started = Some(tree);

@@ -4,7 +4,7 @@
 //! process of this data folder can end what a killed one left running. A program that leaves its group on purpose
 //! escapes; it carries a mark in its environment, by which it is found and reported.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -34,13 +34,14 @@ pub(in crate::exec) struct Trees {
     state: Mutex<State>,
     /// Told whenever a tree is gone.
     gone: Notify,
+    closing: CancellationToken,
 }
 
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// Process groups that may have living members, with the mark of each.
-    living: HashMap<u32, String>,
+    /// Process groups that may have living members.
+    living: HashSet<u32>,
     escaped: u64,
     leftovers: usize,
 }
@@ -85,7 +86,13 @@ impl Trees {
             }
             std::fs::remove_file(&path)?;
         }
-        Ok(Arc::new(Trees { notes, boot, state: Mutex::new(state), gone: Notify::new() }))
+        Ok(Arc::new(Trees {
+            notes,
+            boot,
+            state: Mutex::new(state),
+            gone: Notify::new(),
+            closing: CancellationToken::new(),
+        }))
     }
 
     /// Starts a program as the leader of a new tree, its output piped.
@@ -110,7 +117,7 @@ impl Trees {
             _ => io_error("the program cannot be started", &e),
         })?;
         let group = child.id().unwrap_or_default();
-        state.living.insert(group, mark.clone());
+        state.living.insert(group);
         drop(state);
         let tree = Tree { trees: Arc::clone(self), child, group, mark };
         let note =
@@ -123,16 +130,10 @@ impl Trees {
         Ok(tree)
     }
 
-    /// Lets no tree start any more, ends all, and waits until every one is gone.
+    /// Lets no tree start any more, tells every owner of one to end it, and waits until all are gone.
     pub(in crate::exec) async fn close(&self) {
-        let living: Vec<u32> = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            state.living.keys().copied().collect()
-        };
-        for group in &living {
-            signal(*group, Signal::Term);
-        }
+        self.state.lock().closed = true;
+        self.closing.cancel();
         let all_gone = async {
             loop {
                 let told = self.gone.notified();
@@ -142,15 +143,14 @@ impl Trees {
                 told.await;
             }
         };
-        tokio::pin!(all_gone);
-        if tokio::time::timeout(limits::TREE_KILL_WAIT, &mut all_gone).await.is_ok() {
-            return;
-        }
-        for group in self.state.lock().living.keys() {
-            signal(*group, Signal::Kill);
-        }
-        // Whoever owns a tree reaps it; a process the kernel will not let go must not hold the stop up.
-        let _ = tokio::time::timeout(limits::TREE_KILL_WAIT, all_gone).await;
+        // Asking, killing and reaping take TREE_KILL_WAIT each at most. A process that the kernel does not let go must not
+        // hold the stop up.
+        let _ = tokio::time::timeout(3 * limits::TREE_KILL_WAIT, all_gone).await;
+    }
+
+    /// Tells when no tree may live any longer.
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     pub(in crate::exec) fn counts(&self) -> TreeCounts {

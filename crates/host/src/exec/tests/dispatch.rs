@@ -116,6 +116,47 @@ async fn a_call_id_runs_once_and_a_sink_that_is_dropped_still_answers() {
 }
 
 #[tokio::test]
+async fn a_call_reports_progress_only_to_somebody_who_listens() {
+    let bench = Bench::new(Profile::Agent);
+    for (listens, wait_ms) in [(true, 4500), (false, 2100)] {
+        let (to, mut updates) = tokio::sync::mpsc::unbounded_channel();
+        let to: Arc<dyn Fn(CallId, Update) + Send + Sync> = Arc::new(move |_, update| drop(to.send(update)));
+        let id = CallId::parse("call_progress").unwrap();
+        let run = Run {
+            id: id.clone(),
+            tool: "drill_wait".into(),
+            arguments: to_raw_value(&json!({"wait_ms": wait_ms})).unwrap(),
+            budget: Duration::from_secs(65),
+            authorization: owner(),
+            progress: listens,
+        };
+        bench.executor.start(run, CallSink::new(id, to));
+        let mut heard = Vec::new();
+        loop {
+            match updates.recv().await.unwrap() {
+                Update::Progress(progress) => {
+                    assert_eq!(progress.total, Some(4500.0));
+                    heard.push(progress.progress);
+                }
+                Update::Finished(outcome) => break assert!(outcome.is_ok()),
+            }
+        }
+        assert_eq!(heard.is_empty(), !listens);
+        assert!(heard.is_sorted() && heard.iter().all(|ms| (2000.0..4500.0).contains(ms)), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_inside_holdfast_s_own_folder_is_refused() {
+    let data = TempDir::new().unwrap();
+    std::fs::create_dir(data.path().join("work")).unwrap();
+    let options = ExecOptions::new(data.path().join("work"), data.path().into(), Policy::of(Profile::Full, "explicit"));
+    assert!(matches!(LocalExecutor::open(options), Err(OpenError::Workspace(_))));
+    let nowhere = ExecOptions::new(data.path().join("none"), data.path().into(), Policy::of(Profile::Full, "explicit"));
+    assert!(matches!(LocalExecutor::open(nowhere), Err(OpenError::Workspace(_))));
+}
+
+#[tokio::test]
 async fn a_stopped_executor_refuses_calls_and_probes_and_leaves_no_process() {
     let bench = Bench::new(Profile::Full);
     let session = bench.ok("start_process", json!({"argv": ["sleep", "1000"]})).await;
