@@ -64,7 +64,11 @@ async fn status_shows_link_calls_outages_and_warnings_as_they_change() {
 async fn healthy(stand: &Stand) -> Value {
     for _ in 0..200 {
         let status = stand.status().await;
-        if status["relay"]["state"] == "healthy" && status["calls"]["pending"] == 0 {
+        if status["relay"]["state"] == "healthy"
+            && status["calls"]["pending"] == 0
+            // The acknowledgement comes a moment after the answer.
+            && status["calls"]["queued_results"] == 0
+        {
             return status;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

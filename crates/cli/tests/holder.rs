@@ -98,7 +98,7 @@ async fn an_edit_is_applied_refused_or_told_to_wait() {
 #[tokio::test]
 async fn commands_work_on_the_closed_store_and_find_it_again_when_it_runs() {
     let home = Home::new();
-    assert_eq!(home.ok(&["account", "add", "anna", "--role", "owner"]).await, "account anna is an owner");
+    assert_eq!(home.ok(&["account", "add", "anna", "--role", "owner"]).await, "account anna has the role owner");
     let code = home.ok(&["device", "code"]).await;
     assert_eq!(code.chars().filter(char::is_ascii_alphanumeric).count(), 20, "{code}");
     assert_eq!(home.run(&["drill"]).await.status.code(), Some(3));

@@ -124,7 +124,7 @@ async fn a_wrong_method_path_or_body_has_its_documented_answer() {
     assert_eq!(send("GET /api/logs?lines=-1", "").0, 400);
     let large = json!({"command": "approve", "code": "x".repeat(70_000)}).to_string();
     assert_eq!(send("POST /api/command", &large).0, 413);
-    assert_eq!(send("POST /api/command", r#"{"command":"approve","code":"AAAABBBB"}"#).1, "not_found");
+    assert_eq!(send("POST /api/command", r#"{"command":"approve","code":"AAAABBBB"}"#).1, "approval_code_invalid");
     assert_eq!(send("POST /api/command", r#"{"command":"try_now"}"#), (404, "not_found".into()), "a relay has no link");
 }
 

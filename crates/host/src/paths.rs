@@ -75,14 +75,14 @@ pub fn workspace(given: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
         (Some(path), None) => path.to_path_buf(),
         (None, Some(home)) => {
             let path = home.join("holdfast");
-            files::make_dir(&path).map_err(|e| WorkspaceError::Unusable(path.clone(), e.to_string()))?;
+            files::make_dir(&path).map_err(|e| unusable(&path, &e))?;
             path
         }
         (None, None) => return Err(WorkspaceError::NoHome),
     };
-    let real = wanted.canonicalize().map_err(|e| WorkspaceError::Unusable(wanted.clone(), e.to_string()))?;
+    let real = wanted.canonicalize().map_err(|e| unusable(&wanted, &e))?;
     if !real.is_dir() {
-        return Err(WorkspaceError::Unusable(real, "not a folder".into()));
+        return Err(unusable(&real, &"not a folder"));
     }
     let is_home = home.and_then(|h| h.canonicalize().ok()).is_some_and(|h| h == real);
     if is_home || real.parent().is_none() {
@@ -91,12 +91,21 @@ pub fn workspace(given: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
     Ok(real)
 }
 
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> WorkspaceError {
+    WorkspaceError::Unusable { path: path.to_path_buf(), why: why.to_string() }
+}
+
 /// Why a folder cannot be the workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// It does not exist or cannot be used.
-    #[error("workspace {}: {1}", .0.display())]
-    Unusable(PathBuf, String),
+    #[error("workspace {}: {why}", path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// It is the home folder or a root.
     #[error("workspace {} is too wide: name a folder inside it", .0.display())]
     TooWide(PathBuf),
@@ -122,6 +131,6 @@ mod tests {
         let home = dirs::home_dir().unwrap();
         assert!(matches!(workspace(Some(&home)), Err(WorkspaceError::TooWide(_))));
         assert!(matches!(workspace(Some(Path::new("~"))), Err(WorkspaceError::TooWide(_))));
-        assert!(matches!(workspace(Some(&home.join("../../no-such"))), Err(WorkspaceError::Unusable(..))));
+        assert!(matches!(workspace(Some(&home.join("../../no-such"))), Err(WorkspaceError::Unusable { .. })));
     }
 }

@@ -35,7 +35,7 @@ pub async fn account(folders: &Folders, command: Account) -> Result<(), Failure>
         Account::Add { name, role, password_stdin } => {
             let password = if password_stdin { Some(secret_line("password")?) } else { None };
             let account = ask(&dirs, Ask::AccountAdd { name: name.clone(), role, password }).await?;
-            told(folders, &account, &format!("account {name} is an {}", role.as_str()))
+            told(folders, &account, &format!("account {name} has the role {}", role.as_str()))
         }
         Account::List => {
             let rows = ask(&dirs, Ask::AccountList {}).await?;

@@ -125,8 +125,7 @@ pub(super) async fn relay(relay: &Url, ca_file: Option<&Path>) -> Vec<Check> {
     let began = Instant::now();
     let answer = client.get(format!("{origin}/healthz")).timeout(limits::API_ANSWER).send().await;
     let response = match answer {
-        Ok(response) if response.status().is_success() => response,
-        Ok(response) => return vec![Check::failed("relay", format!("{origin} answered {}", response.status()))],
+        Ok(response) => response,
         Err(e) => return vec![Check::failed("relay", format!("{origin}: {}", http_client::root_cause(&e)))],
     };
     let took = began.elapsed();
@@ -134,7 +133,15 @@ pub(super) async fn relay(relay: &Url, ca_file: Option<&Path>) -> Vec<Check> {
         None => Check::skipped("clock", "the relay tells no time"),
         Some(theirs) => clock(theirs, SystemTime::now(), took),
     };
-    vec![Check::ok("relay", format!("{origin} answered in {} ms", took.as_millis())), clock]
+    let found = format!("{origin} answered in {} ms", took.as_millis());
+    let reached = match response.status() {
+        status if status.is_success() => Check::ok("relay", found),
+        // The link may use any name for the relay; clients may not.
+        status if status == 403 => Check::warning("relay", format!("{found}, but does not go by this name"))
+            .advise(format!("clients that use this address need the relay started with --public-url {origin}")),
+        status => Check::failed("relay", format!("{found}: {status}")).advise("is another program on that address?"),
+    };
+    vec![reached, clock]
 }
 
 fn clock(theirs: SystemTime, ours: SystemTime, took: Duration) -> Check {
