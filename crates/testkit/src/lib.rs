@@ -8,5 +8,6 @@ pub mod fault;
 pub mod home;
 pub mod mcp;
 pub mod oauth;
+pub mod pair;
 pub mod process;
 pub mod stand;
