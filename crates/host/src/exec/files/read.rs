@@ -164,9 +164,9 @@ pub(in crate::exec) fn read_file(env: &Env, call: &Call) -> Result<impl Serializ
 fn cut(kept: &mut Vec<u8>) {
     if let Some(newline) = kept.iter().rposition(|b| *b == b'\n') {
         kept.truncate(newline + 1);
-    } else if let Err(e) = std::str::from_utf8(kept) {
-        if e.error_len().is_none() {
-            kept.truncate(e.valid_up_to());
-        }
+    } else if let Err(e) = std::str::from_utf8(kept)
+        && e.error_len().is_none()
+    {
+        kept.truncate(e.valid_up_to());
     }
 }

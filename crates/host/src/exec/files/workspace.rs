@@ -24,7 +24,6 @@ pub(in crate::exec) struct Workspace {
     private: Vec<PathBuf>,
     /// Device and inode of those that exist. Names can lie (a bind mount, a case-insensitive file system); these do not.
     private_ids: Vec<(u64, u64)>,
-    home: Option<PathBuf>,
 }
 
 /// What a path is wanted for.
@@ -57,8 +56,7 @@ impl Workspace {
         }
         let id = |path: &PathBuf| Dir::open_ambient_dir(path, ambient_authority()).and_then(|dir| identity(&dir)).ok();
         let private_ids = private.iter().filter_map(id).collect();
-        let home = std::env::home_dir().filter(|home| home.is_absolute()).and_then(|home| home.canonicalize().ok());
-        Ok(Workspace { root, private, private_ids, home })
+        Ok(Workspace { root, private, private_ids })
     }
 
     /// The workspace's real path.
@@ -123,21 +121,6 @@ impl Workspace {
                 format!("<external-path:{}>", &data_encoding::HEXLOWER.encode(&digest)[..12])
             }
         }
-    }
-
-    /// Takes this machine's paths out of a text that a library or program wrote.
-    pub(in crate::exec) fn redact(&self, text: &str, policy: &Policy) -> String {
-        if policy.expose_absolute_paths {
-            return text.to_owned();
-        }
-        let named = self.private.iter().map(|p| (p, "<holdfast>")).chain([(&self.root, "<workspace>")]);
-        named.chain(self.home.iter().map(|home| (home, "<home>"))).fold(
-            text.to_owned(),
-            |text, (path, name)| match path.to_str() {
-                Some(path) if path.len() > 1 => text.replace(path, name),
-                _ => text,
-            },
-        )
     }
 
     /// Opens the folder a target lies in, making absent ones when `make` is set.

@@ -40,7 +40,7 @@ impl Text {
             self.text += text;
             return;
         }
-        let cut = text.floor_char_boundary(room);
+        let cut = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         self.text += &text[..cut];
         self.truncated = true;
     }

@@ -12,7 +12,7 @@ use super::repository::Found;
 use super::{Commit, Diff, Entry, Log, Shown, Status};
 use crate::exec::call::{Call, stopped};
 use crate::exec::env::Env;
-use crate::exec::process::{End, HeadTail, command, to_end};
+use crate::exec::process::{End, HeadTail, Keep, command, to_end};
 
 /// Options before the subcommand.
 const QUIET: &[&str] = &[
@@ -100,7 +100,8 @@ async fn git(
     }
     let stdout = Arc::new(Mutex::new(Head { bytes: Vec::new(), max, truncated: false }));
     let stderr = Arc::new(Mutex::new(HeadTail::keeping(limits::RESULT_PREVIEW)));
-    let ran = to_end(env, call, command, limits::CALL_TIMEOUT_DEFAULT, (&stdout, Head::push), &stderr).await?;
+    let ran = to_end(env, call, command, limits::CALL_TIMEOUT_DEFAULT, Keep { to: &stdout, push: Head::push }, &stderr)
+        .await?;
     let End::Exited(status) = ran.end else { return Err(stopped()) };
     let Head { bytes, truncated, .. } =
         std::mem::replace(&mut *stdout.lock(), Head { bytes: Vec::new(), max: 0, truncated: false });

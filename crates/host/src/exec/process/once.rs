@@ -88,21 +88,26 @@ pub(in crate::exec) struct Ran {
     escaped_pids: Vec<u32>,
 }
 
+/// Where a stream goes: what keeps part of it, and how.
+pub(in crate::exec) struct Keep<'a, K> {
+    pub(in crate::exec) to: &'a Arc<Mutex<K>>,
+    pub(in crate::exec) push: fn(&mut K, &[u8]),
+}
+
 /// Runs a program until it ends, is out of time, or is not wanted any more; no process of its group outlives this.
-/// Output goes to `stdout`, by `push`, and to `stderr`.
 pub(in crate::exec) async fn to_end<K: Send + 'static>(
     env: &Arc<Env>,
     call: &Call,
     command: Command,
     timeout: Duration,
-    (stdout, push): (&Arc<Mutex<K>>, fn(&mut K, &[u8])),
+    stdout: Keep<'_, K>,
     stderr: &Arc<Mutex<HeadTail>>,
 ) -> Result<Ran, ToolError> {
     call.check()?;
     let mut tree = env.trees.spawn(command, Stdio::null())?;
     let (out, err) = tree.output();
     let mut reading = tokio::spawn({
-        let (stdout, stderr) = (Arc::clone(stdout), Arc::clone(stderr));
+        let (push, stdout, stderr) = (stdout.push, Arc::clone(stdout.to), Arc::clone(stderr));
         async move {
             let read_out = async {
                 if let Some(out) = out {
@@ -144,7 +149,7 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
 async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
     let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
     let (stdout, stderr) = (kept(), kept());
-    let running = to_end(env, call, command, timeout, (&stdout, HeadTail::push), &stderr);
+    let running = to_end(env, call, command, timeout, Keep { to: &stdout, push: HeadTail::push }, &stderr);
     let ran = call.reporting(running, |elapsed| {
         let bytes = stdout.lock().total() + stderr.lock().total();
         Progress {

@@ -104,7 +104,27 @@ async fn a_tool_that_panics_fails_one_call_and_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn a_call_id_runs_once_and_a_sink_that_is_dropped_still_answers() {
+async fn an_id_that_is_running_does_not_run_again() {
+    let bench = Bench::with(Profile::Full, vec![echo()]);
+    let first = bench.start("bench_echo", json!({"wait": true}));
+    let (to, mut updates) = tokio::sync::mpsc::unbounded_channel();
+    let run = Run {
+        id: first.id.clone(),
+        tool: "bench_echo".into(),
+        arguments: to_raw_value(&json!({})).unwrap(),
+        budget: Duration::from_secs(60),
+        authorization: owner(),
+        progress: false,
+    };
+    let sink = CallSink::new(first.id.clone(), Arc::new(move |_, update| drop(to.send(update))));
+    bench.executor.start(run, sink);
+    let Some(Update::Finished(Err(error))) = updates.recv().await else { panic!("it ran") };
+    assert_eq!(error.code, Code::Conflict);
+    assert_eq!(bench.executor.running(), 1);
+}
+
+#[tokio::test]
+async fn a_sink_that_is_dropped_still_answers() {
     let (to, mut updates) = tokio::sync::mpsc::unbounded_channel();
     let to: Arc<dyn Fn(CallId, Update) + Send + Sync> = Arc::new(move |id, update| to.send((id, update)).unwrap());
     let id = CallId::parse("call_abcdefgh").unwrap();

@@ -223,7 +223,8 @@ async fn a_repository_cannot_lead_our_reader_outside_the_workspace() {
     git(outside.path(), &["commit", "-q", "-m", "Secret"]);
     let elsewhere = outside.path().display();
     let editor = || client(1, "c", Role::Editor);
-    let plant: [(&str, &dyn Fn(&Bench)); 5] = [
+    type Plant<'a> = (&'a str, &'a dyn Fn(&Bench));
+    let plants: [Plant<'_>; 5] = [
         ("gitfile", &|bench| bench.write(".git", format!("gitdir: {elsewhere}/.git\n"))),
         ("link", &|bench| std::os::unix::fs::symlink(outside.path().join(".git"), bench.path(".git")).unwrap()),
         ("worktree", &|bench| {
@@ -240,7 +241,7 @@ async fn a_repository_cannot_lead_our_reader_outside_the_workspace() {
             std::os::unix::fs::symlink(outside.path().join(".git/objects"), bench.path(".git/objects")).unwrap();
         }),
     ];
-    for (how, plant) in plant {
+    for (how, plant) in plants {
         let bench = Bench::new(Profile::Full);
         plant(&bench);
         for tool in ["git_status", "git_diff", "git_log", "git_show"] {
