@@ -63,7 +63,9 @@ counters! {
 
 impl Counters {
     pub(super) fn count(&self, note: &Note) {
-        let add = |counter: &AtomicU64| drop(counter.fetch_add(1, Ordering::Relaxed));
+        let add = |counter: &AtomicU64| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
         match note {
             Note::Sent { .. } => add(&self.calls_started),
             Note::Detached { .. } => add(&self.calls_detached),

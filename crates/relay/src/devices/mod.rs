@@ -73,6 +73,8 @@ pub(super) struct Shared {
     notes: Option<NoteSink>,
     counters: Counters,
     next: AtomicU64,
+    /// Rooms start their timers here, and hear the store here: it answers on its own thread, or at once and under their lock.
+    runtime: tokio::runtime::Handle,
     stopping: std::sync::atomic::AtomicBool,
 }
 
@@ -96,6 +98,7 @@ impl Devices {
             notes,
             counters: Counters::default(),
             next: AtomicU64::new(1),
+            runtime: tokio::runtime::Handle::current(),
             stopping: false.into(),
         });
         let devices = Devices { shared, rooms: RwLock::default() };
@@ -114,7 +117,11 @@ impl Devices {
         let mut rooms = self.rooms.write();
         let room = rooms.entry(device.clone()).or_insert_with(|| {
             let board = Switchboard::new(Arc::clone(&self.shared.identity), self.shared.seed());
-            DeviceRoom::new(device.clone(), Arc::clone(&self.shared), board)
+            let room = DeviceRoom::new(device.clone(), Arc::clone(&self.shared), board);
+            if self.shared.stopping.load(Ordering::Acquire) {
+                room.tell(Input::Stop);
+            }
+            room
         });
         Arc::clone(room)
     }

@@ -260,9 +260,10 @@ impl DeviceRoom {
 
     fn store(&self, request: StoreRequest) {
         let room = self.me.clone();
+        let runtime = self.shared.runtime.clone();
         let told = move |call, answer| {
             if let Some(room) = room.upgrade() {
-                room.tell(Input::Stored { call, answer });
+                runtime.spawn(async move { room.tell(Input::Stored { call, answer }) });
             }
         };
         store::keep(&self.shared.store, &self.id, request, self.shared.pace.unix(), told);

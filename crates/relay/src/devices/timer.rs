@@ -14,7 +14,7 @@ pub(super) fn bounded(left: Duration) -> Duration {
 
 /// Starts the task. The room marks itself armed before, and unarmed when a turn finds nothing due.
 pub(super) fn run(room: Arc<DeviceRoom>, first: Duration) {
-    tokio::spawn(async move {
+    room.shared.runtime.clone().spawn(async move {
         let mut left = first;
         loop {
             let began = room.shared.pace.now().boot;

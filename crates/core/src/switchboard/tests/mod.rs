@@ -4,6 +4,7 @@ mod calls;
 mod desk;
 mod handshake;
 mod keys;
+mod model;
 
 mod resume;
 mod sleep;

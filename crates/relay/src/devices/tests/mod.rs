@@ -1,0 +1,7 @@
+//! The rooms and their sockets with real sockets: a scripted daemon on one side, requests on the other.
+
+mod calls;
+mod fake;
+mod keys;
+mod sockets;
+mod upgrade;
