@@ -1,5 +1,7 @@
 //! Two processes and one data folder; edits while it runs; commands with nobody to ask.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 

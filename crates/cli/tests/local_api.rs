@@ -1,5 +1,7 @@
 //! The loopback API of a running process: who may ask it, and what it answers.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;

@@ -151,7 +151,8 @@ fn open_checked(path: &Path, mut options: OpenOptions) -> Result<File, FileError
     options.open(path).map_err(FileError::io(path))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;

@@ -191,7 +191,9 @@ impl StatusHub {
 
     /// An engine's state changed.
     pub fn engine(&self, engine: Engine, state: EngineState) {
-        self.app(|app| drop(app.engines.insert(engine, state)));
+        self.app(|app| {
+            app.engines.insert(engine, state);
+        });
     }
 
     /// Something is wrong.

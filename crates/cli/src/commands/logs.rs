@@ -17,7 +17,10 @@ pub async fn logs(folders: &Folders, lines: usize, follow: bool, level: Level) -
     for line in tail(&dir, lines)? {
         show(folders, &line, level);
     }
-    while follow {
+    if !follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(limits::SHELL_TURN_MAX).await;
         let length = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
         if length < seen {
@@ -37,7 +40,6 @@ pub async fn logs(folders: &Folders, lines: usize, follow: bool, level: Level) -
             line.clear();
         }
     }
-    Ok(())
 }
 
 fn show(folders: &Folders, line: &str, level: Level) {

@@ -16,7 +16,7 @@ use holdfast_core::command::Command;
 use holdfast_core::limits;
 use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry, call_rows};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
@@ -43,17 +43,26 @@ pub(super) fn router(running: Arc<Running>) -> Router {
         .with_state(running)
 }
 
-pub(super) fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
-    (status, Json(json!({"code": code, "message": message}))).into_response()
+/// A request that is not answered.
+pub(super) struct Refusal(StatusCode, CommandError);
+
+pub(super) fn refuse(status: StatusCode, code: &str, message: &str) -> Refusal {
+    Refusal(status, CommandError::new(code, message))
 }
 
-fn failed(error: CommandError) -> Response {
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(self.1)).into_response()
+    }
+}
+
+fn failed(error: CommandError) -> Refusal {
     let status = match error.code.as_str() {
         "invalid_request" => StatusCode::BAD_REQUEST,
         "not_found" => StatusCode::NOT_FOUND,
         _ => StatusCode::CONFLICT,
     };
-    (status, Json(error)).into_response()
+    Refusal(status, error)
 }
 
 async fn status(State(running): State<Arc<Running>>) -> Json<Arc<StatusSnapshot>> {
@@ -72,8 +81,9 @@ fn events<T: Serialize>(
 
 /// The snapshot now, then each that differs.
 async fn status_stream(State(running): State<Arc<Running>>) -> impl IntoResponse {
-    let snapshots =
-        stream::unfold((running, None), |(running, watch): (Arc<Running>, Option<watch::Receiver<Arc<StatusSnapshot>>>)| async move {
+    let snapshots = stream::unfold(
+        (running, None),
+        |(running, watch): (Arc<Running>, Option<watch::Receiver<Arc<StatusSnapshot>>>)| async move {
             let mut watch = match watch {
                 None => {
                     let watch = running.hub.watch();
@@ -84,7 +94,8 @@ async fn status_stream(State(running): State<Arc<Running>>) -> impl IntoResponse
             watch.changed().await.ok()?;
             let snapshot = watch.borrow_and_update().clone();
             Some((snapshot, (running, Some(watch))))
-        });
+        },
+    );
     events(snapshots)
 }
 
@@ -115,7 +126,7 @@ async fn calls(State(running): State<Arc<Running>>) -> Json<Vec<CallRow>> {
     Json(call_rows(&running.hub.steps(0).0))
 }
 
-fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Result<T, Response> {
+fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Result<T, Refusal> {
     let body = body.map_err(|e| refuse(e.status(), "invalid_request", "the body is too large or did not arrive"))?;
     // What the parser says may repeat a secret of the body.
     serde_json::from_slice(&body)
@@ -125,7 +136,7 @@ fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Re
 async fn command(
     State(running): State<Arc<Running>>,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Value>, Response> {
+) -> Result<Json<Value>, Refusal> {
     let command: Command = read(body)?;
     running.dispatch(command).await.map(Json).map_err(failed)
 }
@@ -144,7 +155,7 @@ fn default_lines() -> usize {
 async fn log_tail(
     State(running): State<Arc<Running>>,
     Query(Tail { lines }): Query<Tail>,
-) -> Result<Json<Vec<String>>, Response> {
+) -> Result<Json<Vec<String>>, Refusal> {
     let dir = running.dirs.logs();
     let read = tokio::task::spawn_blocking(move || logs::tail(&dir, lines)).await;
     match read {
@@ -159,7 +170,7 @@ async fn examine(State(running): State<Arc<Running>>) -> Json<doctor::Report> {
 }
 
 /// One JSON line per step, the verdict last.
-async fn drill(State(running): State<Arc<Running>>, body: Result<Bytes, BytesRejection>) -> Result<Response, Response> {
+async fn drill(State(running): State<Arc<Running>>, body: Result<Bytes, BytesRejection>) -> Result<Response, Refusal> {
     let order: DrillOrder = read(body)?;
     let lines = drill::run(running, order).await.map_err(failed)?;
     let lines = lines.map(|line| {

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
-use crate::config::{self, Config};
+use crate::config;
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
 
