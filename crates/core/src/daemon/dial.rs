@@ -151,6 +151,9 @@ impl Dialer {
         }
         if after == After::Refusal {
             self.refused = true;
+        } else if !self.pending.is_empty() {
+            // A try is under way; how the last connection ended says nothing about it.
+            return;
         }
         let wait = match after {
             _ if self.refused => limits::IN_USE_RETRY,
@@ -162,7 +165,9 @@ impl Dialer {
                 None => self.back_off(),
             },
         };
-        self.schedule(now, wait);
+        // A try that is planned already is not put off, unless trying is of no use.
+        let planned = self.timers.get(&Timer::Next).map(|due| due.left(now)).filter(|_| !self.refused);
+        self.schedule(now, planned.map_or(wait, |planned| planned.min(wait)));
     }
 
     /// Tries since the connection was last proven.
@@ -206,8 +211,8 @@ impl Dialer {
         self.attempts = self.attempts.saturating_add(1);
         self.last_try = Some(now.boot);
         self.timers.set(Timer::Attempt(socket), Due::boot(now, limits::DIAL_TIMEOUT));
-        if self.urgent_since.is_some() && !self.refused {
-            self.schedule(now, limits::RECONNECT_STEADY);
+        if let Some(pace) = self.pace(now).filter(|_| !self.refused) {
+            self.schedule(now, pace);
         }
         Dial::Try(socket)
     }
@@ -309,6 +314,15 @@ mod tests {
     }
 
     #[test]
+    fn a_late_word_of_the_old_connection_does_not_put_off_a_try_that_is_due() {
+        let now = Now::default();
+        let mut dialer = Dialer::new(3);
+        dialer.start(now);
+        dialer.ended(now, After::Restart);
+        assert_eq!(dialer.poll_timeout(now), Some(Duration::ZERO));
+    }
+
+    #[test]
     fn a_refused_daemon_tries_every_five_minutes_and_at_once_when_something_changes() {
         let mut now = Now::default();
         let mut dialer = Dialer::new(3);
@@ -331,19 +345,19 @@ mod tests {
         dialer.start(now);
         dialer.set_urgent(now, true);
         let mut log = Vec::new();
-        while now.boot < Duration::from_millis(2500) {
+        while now.boot < Duration::from_millis(600) {
             while let Some(dial) = dialer.handle_timeout(now) {
                 log.push((now.boot.as_millis(), dial));
             }
-            now = now.plus(MS * 100);
+            now = now.plus(MS * 50);
         }
         assert_eq!(
             log,
             [
                 (0, Dial::Try(SocketId(1))),
-                (1000, Dial::Try(SocketId(2))),
-                (2000, Dial::GiveUp(SocketId(2))),
-                (2000, Dial::Try(SocketId(3))),
+                (250, Dial::Try(SocketId(2))),
+                (500, Dial::GiveUp(SocketId(2))),
+                (500, Dial::Try(SocketId(3))),
             ]
         );
         assert_eq!(dialer.opened(SocketId(3)), Some(vec![SocketId(1)]));

@@ -95,7 +95,8 @@ impl RelaySide {
     pub(super) fn ask(&mut self, t: Duration, ask: Ask, truth: &mut Truth) -> Waiter {
         self.next += 1;
         let waiter = Waiter(self.next);
-        truth.asked(waiter, ask.key);
+        // The scope of a key holds the tool.
+        truth.asked(waiter, ask.key.map(|key| (key, ask.control)));
         let Some(board) = &mut self.board else {
             truth.cut_off(waiter);
             return waiter;

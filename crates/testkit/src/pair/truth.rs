@@ -24,6 +24,9 @@ pub enum Ended {
     Left,
 }
 
+/// An idempotency key and whether its tool is a control tool.
+type Key = (u32, bool);
+
 #[derive(Debug, Default)]
 struct CallTruth {
     /// The process that ran it; at most one ever.
@@ -42,8 +45,8 @@ pub struct Truth {
     call_of: BTreeMap<Waiter, CallId>,
     ends: BTreeMap<Waiter, (Ended, Duration)>,
     asked: BTreeSet<Waiter>,
-    key_of: BTreeMap<Waiter, u32>,
-    key_runs: BTreeMap<u32, CallId>,
+    key_of: BTreeMap<Waiter, Key>,
+    key_runs: BTreeMap<Key, CallId>,
 }
 
 impl Truth {
@@ -81,7 +84,7 @@ impl Truth {
         self.calls.get(self.call_of.get(&waiter)?)
     }
 
-    pub(super) fn asked(&mut self, waiter: Waiter, key: Option<u32>) {
+    pub(super) fn asked(&mut self, waiter: Waiter, key: Option<Key>) {
         self.asked.insert(waiter);
         if let Some(key) = key {
             self.key_of.insert(waiter, key);
@@ -100,7 +103,7 @@ impl Truth {
         call.ran_in = Some(machine);
         for key in call.waiters.iter().filter_map(|waiter| self.key_of.get(waiter)) {
             let earlier = self.key_runs.insert(*key, id.clone());
-            assert!(earlier.as_ref().is_none_or(|earlier| earlier == id), "key {key} ran twice: {earlier:?} and {id}");
+            assert!(earlier.as_ref().is_none_or(|earlier| earlier == id), "key {key:?} ran twice: {earlier:?} and {id}");
         }
     }
 
