@@ -36,12 +36,15 @@ impl Ours {
         daemon.tell(&format!("{}\n", devices.first().context("no device")?)).await?;
         let ours = Ours { relay, daemon, proxy, address, bearer };
         let target = ours.target(Era::Stateless);
-        Connection::open(&target)
-            .await?
-            .call(&target, r#"{"text":"first"}"#, "first")
-            .await
-            .context("the first call")?;
-        Ok(ours)
+        let deadline = Instant::now() + FIRST_CALL;
+        loop {
+            let first = Connection::open(&target).await?.call(&target, r#"{"text":"first"}"#, "first").await;
+            match first {
+                Ok(_) => return Ok(ours),
+                Err(error) if Instant::now() > deadline => return Err(error.context("the first call")),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
     }
 
     /// How it is spoken to.
