@@ -16,7 +16,6 @@ use crate::time::{Due, Now};
 use crate::wire::{CancelCall, RelayFrame, ToolCall};
 
 /// A call the switchboard holds.
-#[derive(Debug)]
 pub(super) struct Call {
     /// As it is sent; `timeout_ms` is set anew each time.
     pub(super) request: ToolCall,
@@ -55,7 +54,6 @@ pub(super) struct Keyed {
 }
 
 /// Where a call is.
-#[derive(Debug)]
 pub(super) enum Stage {
     /// Its key's record is being looked up or made.
     Reserving,
@@ -149,6 +147,10 @@ impl Switchboard {
     fn room_for(&self, open: &OpenCall) -> Result<(), ToolError> {
         if self.stop.refuses() {
             return Err(ToolError::nothing_done(Code::Unavailable, "the relay is stopping"));
+        }
+        let key_fits = open.key.as_ref().is_none_or(|key| key.key.chars().count() <= limits::IDEMPOTENCY_KEY_MAX);
+        if !key_fits || open.tool.len() > limits::TOOL_NAME_MAX {
+            return Err(ToolError::new(Code::InvalidRequest, "the tool's name or the idempotency key is too long"));
         }
         let bytes = open.arguments.get().len();
         if bytes > limits::ARGUMENTS_MAX {

@@ -19,6 +19,9 @@ impl Switchboard {
             self.close(now, older, close::NEWER_CANDIDATE, Loss::Replaced);
         }
         self.sockets.push(Socket::new(id, now));
+        if self.revoked {
+            return self.close(now, id, close::REVOKED, Loss::Ours);
+        }
         if self.stop.refuses() {
             return self.close(now, id, close::RELAY_STOPS, Loss::Ours);
         }

@@ -22,7 +22,7 @@ pub struct WaiterId(pub u64);
 pub type Outcome = Result<Box<RawValue>, ToolError>;
 
 /// A request to run a tool on the device.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OpenCall {
     /// The tool, at most [`crate::limits::TOOL_NAME_MAX`] bytes.
     pub tool: Arc<str>,
@@ -63,7 +63,6 @@ pub struct KeyScope {
 }
 
 /// Something happened.
-#[derive(Debug)]
 pub enum Input {
     /// A socket whose credential is this device's was accepted.
     Connected {
@@ -143,7 +142,6 @@ pub enum Input {
 }
 
 /// What the store says.
-#[derive(Debug)]
 pub enum StoreAnswer {
     /// `Reserve`: the key is new and its record committed. `Assign`, `Finish`: committed.
     Committed,

@@ -11,7 +11,6 @@ use crate::limits;
 use crate::wire::{DaemonFrame, Numbered, ToolResult, ToolResultChunk, WireError};
 
 /// A decoded frame and, if it was the last chunk of a result, the whole result.
-#[derive(Debug)]
 pub struct Arrival {
     /// The frame; a chunk's `data` has been taken out.
     pub frame: Result<Numbered<DaemonFrame>, WireError>,

@@ -131,13 +131,15 @@ impl Switchboard {
     pub(super) fn grace_over(&mut self, now: Now) {
         self.note(Note::GraceOver);
         for id in self.out_calls(|_| true) {
+            // It may be named on a socket that is just being proven.
+            self.withdraw(&id);
             let error = ToolError::new(Code::OutcomeUnknown, "the device did not come back in time");
             self.end(now, &id, Err(error), EndKind::Unknown);
         }
         self.forget_home();
     }
 
-    fn forget_home(&mut self) {
+    pub(super) fn forget_home(&mut self) {
         self.home = None;
         self.refused.clear();
         self.timers.stop(&Timer::Grace);

@@ -14,6 +14,7 @@ mod intake;
 mod keys;
 mod life;
 mod output;
+mod redact;
 mod results;
 mod snapshot;
 mod socket;
@@ -123,7 +124,6 @@ pub struct PendingCalls {
 }
 
 /// The relay's side of one device's link.
-#[derive(Debug)]
 pub struct Switchboard {
     identity: Arc<Identity>,
     rng: StdRng,
@@ -143,6 +143,7 @@ pub struct Switchboard {
     order: u64,
     catalogue: Arc<Catalogue>,
     stop: StopStage,
+    revoked: bool,
     timers: TimerTable<Timer>,
     out: VecDeque<Output>,
 }
@@ -193,6 +194,7 @@ impl Switchboard {
             order: 0,
             catalogue: Arc::default(),
             stop: StopStage::default(),
+            revoked: false,
             timers: TimerTable::default(),
             out: VecDeque::new(),
         }

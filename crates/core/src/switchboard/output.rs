@@ -9,7 +9,6 @@ use crate::id::{AccountId, CallId, InstanceId};
 use crate::wire::close::Close;
 
 /// Something to do, in this order.
-#[derive(Debug)]
 pub enum Output {
     /// Write a text frame.
     Transmit {
@@ -68,7 +67,6 @@ pub enum Output {
 }
 
 /// A change of the idempotency records.
-#[derive(Debug)]
 pub enum StoreRequest {
     /// Look the key up and, if it is new, make its record.
     Reserve {

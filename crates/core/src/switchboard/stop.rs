@@ -64,14 +64,13 @@ impl Switchboard {
 
     /// The credential was revoked: the device is asked to cancel, and no word of it counts any more.
     pub(super) fn revoke(&mut self, now: Now) {
+        self.revoked = true;
         for id in self.out_calls(|_| true) {
             self.withdraw(&id);
         }
         self.end_all(now, "the device was revoked");
         self.close_all(now, close::REVOKED);
-        self.home = None;
-        self.refused.clear();
-        self.timers.stop(&Timer::Grace);
+        self.forget_home();
     }
 
     fn end_unsent(&mut self, now: Now, why: &str) {

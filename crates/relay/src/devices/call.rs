@@ -1,6 +1,7 @@
 //! A call as the request that waits for it holds it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -25,7 +26,6 @@ pub struct CallHandle {
 }
 
 /// What a waiting request hears.
-#[derive(Debug)]
 pub enum CallEvent {
     /// Any number of times.
     Progress(CallProgress),
@@ -45,7 +45,6 @@ pub struct CallProgress {
 }
 
 /// The end of a call.
-#[derive(Debug)]
 pub struct CallEnd {
     /// The result, byte-identical, or an error.
     pub outcome: Outcome,
@@ -57,6 +56,22 @@ pub struct CallEnd {
 /// then is the daemon told that it may forget the result. Dropping it says that nobody got the answer.
 #[derive(Debug)]
 pub struct Commit(Option<(Arc<DeviceRoom>, WaiterId, CallId)>);
+
+// Neither results nor what progress says is ever printed.
+impl fmt::Debug for CallEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallEvent::Progress(progress) => write!(f, "Progress({})", progress.progress),
+            CallEvent::End(end) => end.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for CallEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "End({:?})", self.outcome.as_ref().map(|_| "done").map_err(|error| error.code))
+    }
+}
 
 impl Commit {
     /// The answer is safe.

@@ -48,14 +48,14 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(room: Arc<DeviceRoom>
         _ => None,
     };
     pump.room.disconnect(socket, word);
-    let farewell = match end {
-        End::Ours(close) => Some(close),
-        // tungstenite queued the echo itself.
-        End::Peer(_) => None,
-        End::Broken => return,
-    };
     // Bounded as a whole; a peer that does not read loses the reason of its close, nothing else.
-    let _ = timeout(limits::CLOSE_WAIT, part(pump.ws, farewell)).await;
+    match end {
+        End::Ours(close) => drop(timeout(limits::CLOSE_WAIT, part(pump.ws, Some(close))).await),
+        // tungstenite queued the echo itself.
+        End::Peer(_) => drop(timeout(limits::CLOSE_WAIT, part(pump.ws, None)).await),
+        End::Broken => {}
+    }
+    pump.room.parted();
 }
 
 fn config() -> WebSocketConfig {

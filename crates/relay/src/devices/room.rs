@@ -36,6 +36,8 @@ pub(super) struct State {
     armed: Option<Duration>,
     admitted: Option<CallId>,
     stopped: bool,
+    /// Sockets whose task still runs, if only to say goodbye.
+    open_sockets: usize,
 }
 
 /// A device as `server_info` and `/metrics` show it.
@@ -70,6 +72,7 @@ impl DeviceRoom {
                 armed: None,
                 admitted: None,
                 stopped: false,
+                open_sockets: 0,
             }),
             catalogue: watch::Sender::default(),
             earlier: Notify::new(),
@@ -138,6 +141,7 @@ impl DeviceRoom {
         let socket = self.shared.socket();
         let wire = Arc::new(Wire::default());
         let mut state = self.state.lock();
+        state.open_sockets += 1;
         state.wires.push((socket, Arc::clone(&wire)));
         self.drive(&mut state, Input::Connected { socket });
         drop(state);
@@ -161,15 +165,24 @@ impl DeviceRoom {
         }
     }
 
-    /// Resolves when the machine has stopped.
+    /// Resolves when the machine has stopped and every socket has heard why.
     pub(super) async fn stopped(&self) {
         loop {
             let notified = self.stopped.notified();
-            if self.state.lock().stopped {
-                return;
+            {
+                let state = self.state.lock();
+                if state.stopped && state.open_sockets == 0 {
+                    return;
+                }
             }
             notified.await;
         }
+    }
+
+    /// The task of a socket is over.
+    pub(super) fn parted(&self) {
+        self.state.lock().open_sockets -= 1;
+        self.stopped.notify_waiters();
     }
 
     /// The timer's turn: what the sockets received meanwhile counts, then what is due is done. Answers how long to sleep.
@@ -269,7 +282,7 @@ impl DeviceRoom {
         store::keep(&self.shared.store, &self.id, request, self.shared.pace.unix(), told);
     }
 
-    /// The socket's task is over.
+    /// The socket is gone to the room; its task may still say goodbye.
     pub(super) fn disconnect(&self, socket: SocketId, word: Option<(u16, String)>) {
         let mut state = self.state.lock();
         self.drive(&mut state, Input::Closed { socket, word });

@@ -344,4 +344,6 @@ fn a_revoked_device_is_asked_to_cancel_and_closed() {
     assert_eq!(desk.error(waiter), Some((Code::OutcomeUnknown, false)));
     assert_eq!(desk.closes[&socket], close::REVOKED);
     assert_eq!(desk.pending().active, 0);
+    let again = desk.connect();
+    assert_eq!(desk.closes[&again], close::REVOKED, "also of an upgrade that was under way");
 }

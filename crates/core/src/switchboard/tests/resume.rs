@@ -184,6 +184,21 @@ fn a_call_cancelled_during_the_pause_is_cancelled_first_after_ready_ack() {
 }
 
 #[test]
+fn grace_that_runs_out_during_the_pause_cancels_right_after_ready_ack() {
+    let mut desk = Desk::new();
+    let old = desk.ready(&holdfast(1));
+    let waiter = desk.open();
+    let call = desk.id(waiter);
+    desk.lose(old);
+    desk.pass(limits::GRACE - S);
+    let new = desk.prove(&holdfast(1));
+    desk.pass(S);
+    assert_eq!(desk.error(waiter), Some((Code::OutcomeUnknown, false)));
+    desk.say(new, DaemonFrame::ResumeReport(report(&[&call])));
+    assert_eq!(desk.kinds(new)[4..], ["ready_ack", "cancel_call"]);
+}
+
+#[test]
 fn a_call_cancelled_while_the_link_is_down_is_not_named_again() {
     let mut desk = Desk::new();
     let old = desk.ready(&holdfast(1));
