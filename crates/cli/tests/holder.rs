@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
 use holdfast_testkit::home::Home;
+use holdfast_testkit::mcp::Modern;
 use holdfast_testkit::process::{Process, Signal};
 use serde_json::{Value, json};
 
@@ -155,6 +156,83 @@ async fn engines_stop_and_start_while_the_process_stays() {
     }
     assert_eq!(state, "healthy");
     assert_eq!(home.json(&["status", "--json"]).await["app"]["mcp"], serve.ready_text("mcp"));
+}
+
+#[tokio::test]
+async fn the_first_signal_lets_a_call_finish_and_the_second_does_not() {
+    let home = Home::new();
+    let mut serve = serve(&home).await;
+    let token = home.ok(&["token", "create", "--name", "t"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    let script = "until [ -e go ]; do sleep 0.05; done; echo finished";
+    let run = json!({"argv": ["/bin/sh", "-c", script]});
+    let first = tokio::spawn(async move { client.call("run_process", run).send().await });
+    running(&home, 1).await;
+    serve.signal(Signal::SIGTERM);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    std::fs::write(home.workspace().join("go"), "").unwrap();
+    let answer = first.await.unwrap().unwrap();
+    assert_eq!(answer.content()["stdout"], "finished\n");
+    assert_eq!(serve.stop().await.code(), Some(0));
+
+    let mut serve = self::serve(&home).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    let run = json!({"argv": ["/bin/sleep", "600"], "timeout_seconds": 600});
+    let second = tokio::spawn(async move { client.call("run_process", run).send().await });
+    running(&home, 1).await;
+    serve.signal(Signal::SIGTERM);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let began = std::time::Instant::now();
+    assert_eq!(serve.stop().await.code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    second.abort();
+}
+
+/// Waits until this many calls run.
+async fn running(home: &Home, calls: u64) {
+    for _ in 0..400 {
+        if home.json(&["status", "--json"]).await["calls"]["pending"] == calls {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("not {calls} calls: {}", home.json(&["status", "--json"]).await);
+}
+
+#[tokio::test]
+async fn a_drill_does_not_cut_a_real_call_unless_told_to() {
+    let home = Home::new();
+    let serve = serve(&home).await;
+    let token = home.ok(&["token", "create", "--name", "t"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    let run = json!({"argv": ["/bin/sh", "-c", "until [ -e go ]; do sleep 0.05; done; echo finished"]});
+    let call = tokio::spawn(async move { client.call("run_process", run).send().await });
+    running(&home, 1).await;
+    let refused = home.run(&["drill", "--cut", "500ms", "--json"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains(r#""code":"busy""#), "{}", stderr(&refused));
+    let lines = home.ok(&["drill", "--cut", "500ms", "--force", "--json"]).await;
+    assert_eq!(serde_json::from_str::<Value>(lines.lines().last().unwrap()).unwrap()["verdict"], "delivered_once");
+    std::fs::write(home.workspace().join("go"), "").unwrap();
+    assert_eq!(call.await.unwrap().unwrap().content()["stdout"], "finished\n", "the real call survived the drill");
+    let long = home.run(&["drill", "--cut", "5m"]).await;
+    assert!(stderr(&long).contains("at most 119 s"), "{}", stderr(&long));
+}
+
+#[tokio::test]
+async fn the_public_doctor_finds_a_relay_that_streams() {
+    let home = Home::new();
+    let _serve = serve(&home).await;
+    let report = home.json(&["doctor", "--public", "--json"]).await;
+    let state = |name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|c| c["name"] == name).map(|c| c["state"].as_str().unwrap().to_owned())
+    };
+    for name in ["reach", "issuer", "challenge", "streaming"] {
+        assert_eq!(state(name).as_deref(), Some("ok"), "{name}: {report}");
+    }
+    assert_eq!(state("address").as_deref(), Some("warning"), "this computer only");
+    assert_eq!(home.json(&["token", "list", "--json"]).await, json!([]), "its token is gone");
 }
 
 #[tokio::test]

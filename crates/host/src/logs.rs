@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn other_crates_never_log_below_warn() {
         let debug = targets(LogLevel::Debug);
-        assert!(!debug.would_enable("rmcp::service", &tracing::Level::INFO));
-        assert!(debug.would_enable("rmcp", &tracing::Level::WARN));
+        assert!(!debug.would_enable("hyper::server", &tracing::Level::INFO));
+        assert!(debug.would_enable("hyper", &tracing::Level::WARN));
         assert!(debug.would_enable("holdfast_host::link", &tracing::Level::DEBUG));
     }
 }

@@ -4,14 +4,20 @@ use std::path::Path;
 use std::time::Instant;
 
 use holdfast_core::limits;
-use serde_json::Value;
+use holdfast_core::wire::BASE_PROTOCOL;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use url::Url;
 
 use super::{Check, Report};
 use crate::http_client::{self, root_cause};
 
+const SESSION: &str = "mcp-session-id";
+
 /// Looks at a relay under its public address, as a client from elsewhere would.
-pub async fn examine_public(relay: &Url, ca_file: Option<&Path>) -> Report {
+///
+/// `token` is a bearer token of that relay; without one, streaming is not looked at.
+pub async fn examine_public(relay: &Url, ca_file: Option<&Path>, token: Option<&SecretString>) -> Report {
     let origin = relay.origin().ascii_serialization();
     let mut checks = vec![address(relay, &origin)];
     match http_client::to_relay(ca_file) {
@@ -23,6 +29,12 @@ pub async fn examine_public(relay: &Url, ca_file: Option<&Path>) -> Report {
             if go_on {
                 checks.push(metadata(&client, &origin).await);
                 checks.push(challenge(&client, &origin).await);
+                checks.push(match token {
+                    Some(token) => streaming(&client, &origin, token).await,
+                    None => {
+                        Check::skipped("streaming", "needs the relay's own machine, running, with a device enrolled")
+                    }
+                });
             }
         }
     }
@@ -70,7 +82,7 @@ async fn metadata(client: &reqwest::Client, origin: &str) -> Check {
 
 /// Without a token the endpoint must say where to get one; a proxy that swallows the header breaks every client.
 async fn challenge(client: &reqwest::Client, origin: &str) -> Check {
-    match client.post(format!("{origin}/mcp")).json(&serde_json::json!({})).timeout(limits::API_ANSWER).send().await {
+    match client.post(format!("{origin}/mcp")).json(&json!({})).timeout(limits::API_ANSWER).send().await {
         Err(e) => Check::failed("challenge", root_cause(&e)),
         Ok(r) if r.status() == 401 && r.headers().contains_key("www-authenticate") => {
             Check::ok("challenge", "401 with its header")
@@ -78,4 +90,52 @@ async fn challenge(client: &reqwest::Client, origin: &str) -> Check {
         Ok(r) => Check::failed("challenge", format!("{} instead of 401 with WWW-Authenticate", r.status()))
             .advise("does the reverse proxy add or drop headers?"),
     }
+}
+
+/// A stream must come through as it is written; a proxy that collects it first breaks every long answer.
+async fn streaming(client: &reqwest::Client, origin: &str, token: &SecretString) -> Check {
+    let url = format!("{origin}/mcp");
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": BASE_PROTOCOL,
+        "capabilities": {},
+        "clientInfo": {"name": "holdfast doctor", "version": env!("CARGO_PKG_VERSION")},
+    }});
+    let accept = "application/json, text/event-stream";
+    let opened = client
+        .post(&url)
+        .bearer_auth(token.expose_secret())
+        .header("accept", accept)
+        .json(&initialize)
+        .timeout(limits::API_ANSWER)
+        .send()
+        .await;
+    let session = match opened {
+        Err(e) => return Check::failed("streaming", root_cause(&e)),
+        Ok(response) => match response.headers().get(SESSION).cloned() {
+            Some(session) => session,
+            None => return Check::failed("streaming", format!("no session was opened: {}", response.status())),
+        },
+    };
+    let request = |method: reqwest::Method| {
+        client
+            .request(method, &url)
+            .bearer_auth(token.expose_secret())
+            .header(SESSION, &session)
+            .header("accept", accept)
+    };
+    let began = Instant::now();
+    let first = async { request(reqwest::Method::GET).send().await?.chunk().await };
+    let found = match tokio::time::timeout(limits::SSE_COMMENT + limits::API_ANSWER, first).await {
+        Ok(Ok(Some(_))) => {
+            Check::ok("streaming", format!("the first bytes came after {} ms", began.elapsed().as_millis()))
+        }
+        Ok(Ok(None)) => Check::failed("streaming", "the stream was closed at once")
+            .advise("does the reverse proxy end idle answers?"),
+        Ok(Err(e)) => Check::failed("streaming", root_cause(&e)),
+        Err(_) => Check::failed("streaming", "nothing came through")
+            .advise("turn the reverse proxy's buffering of answers off"),
+    };
+    // The session would end by itself; this is only tidiness.
+    let _ = request(reqwest::Method::DELETE).timeout(limits::API_ANSWER).send().await;
+    found
 }
