@@ -1,19 +1,90 @@
-//! The operating system's word before it sleeps.
+//! The operating system's word before it sleeps: logind's signal, and a delay lock until the relay knows.
+//!
+//! Without a system bus (containers, other systems) nothing is announced; the machine then notices a sleep by its clocks.
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc};
 
 use super::run::Event;
 
 /// Keeps the machine awake until the relay knows that it will sleep.
-#[derive(Debug)]
-pub(super) struct Delay;
+#[derive(Debug, Clone, Default)]
+pub(super) struct Delay(Arc<Notify>);
 
 impl Delay {
     /// The machine may sleep now.
-    pub(super) fn allow(&self) {}
+    pub(super) fn allow(&self) {
+        self.0.notify_one();
+    }
 }
 
 /// Listens for sleep where the system announces it.
-pub(super) fn watch(_events: mpsc::UnboundedSender<Event>) -> Delay {
-    Delay
+pub(super) fn watch(events: mpsc::UnboundedSender<Event>) -> Delay {
+    let delay = Delay::default();
+    #[cfg(target_os = "linux")]
+    tokio::spawn(logind::watch(events, delay.clone()));
+    #[cfg(not(target_os = "linux"))]
+    drop(events);
+    delay
+}
+
+#[cfg(target_os = "linux")]
+mod logind {
+    use futures_util::StreamExt as _;
+    use tokio::sync::mpsc;
+    use zbus::zvariant::OwnedFd;
+
+    use super::{Delay, Event};
+
+    #[zbus::proxy(
+        interface = "org.freedesktop.login1.Manager",
+        default_service = "org.freedesktop.login1",
+        default_path = "/org/freedesktop/login1"
+    )]
+    trait Manager {
+        fn inhibit(&self, what: &str, who: &str, why: &str, mode: &str) -> zbus::Result<OwnedFd>;
+
+        #[zbus(signal)]
+        fn prepare_for_sleep(&self, start: bool) -> zbus::Result<()>;
+    }
+
+    pub(super) async fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
+        tokio::select! {
+            () = events.closed() => {}
+            ended = listen(&events, &delay) => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "sleep will not be announced");
+                }
+            }
+        }
+        // Whoever asks to sleep without us is not delayed.
+    }
+
+    async fn listen(events: &mpsc::UnboundedSender<Event>, delay: &Delay) -> zbus::Result<()> {
+        let bus = zbus::Connection::system().await?;
+        let manager = ManagerProxy::new(&bus).await?;
+        let mut signals = manager.receive_prepare_for_sleep().await?;
+        let mut lock = Some(delay_lock(&manager).await?);
+        loop {
+            tokio::select! {
+                signal = signals.next() => {
+                    let Some(signal) = signal else { return Ok(()) };
+                    // The link's task outlives this one, except when it ends: then `closed` ends this one too.
+                    if signal.args()?.start {
+                        let _ = events.send(Event::SleepAnnounced);
+                    } else {
+                        let _ = events.send(Event::Woke);
+                        lock = Some(delay_lock(&manager).await?);
+                    }
+                }
+                () = delay.0.notified() => drop(lock.take()),
+            }
+        }
+    }
+
+    /// Sleep waits (at most 5 s) while this is held.
+    async fn delay_lock(manager: &ManagerProxy<'_>) -> zbus::Result<OwnedFd> {
+        manager.inhibit("sleep", "Holdfast", "telling the relay that calls must be held", "delay").await
+    }
 }

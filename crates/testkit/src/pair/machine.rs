@@ -167,7 +167,7 @@ impl Machine {
                         self.hangups.push(conn);
                         self.daemon.handle(now, Input::Closed(socket, None));
                     }
-                    Item::Part(_) => {}
+                    Item::Part => {}
                 }
             }
             (_, None) => {}
@@ -246,14 +246,18 @@ impl Machine {
                 net.dial(t, self.number, socket);
             }
             Output::Close(socket, code, reason) => {
-                self.dials.remove(&socket);
+                if self.dials.remove(&socket) {
+                    net.abandon(t, self.number, socket);
+                }
                 if let Some(conn) = self.conns.remove(&socket) {
                     net.send(t, conn, me, Item::Close(code, reason.to_owned()));
                     net.close(t, conn, me);
                 }
             }
             Output::Drop(socket) => {
-                self.dials.remove(&socket);
+                if self.dials.remove(&socket) {
+                    net.abandon(t, self.number, socket);
+                }
                 if let Some(conn) = self.conns.remove(&socket) {
                     net.close(t, conn, me);
                 }

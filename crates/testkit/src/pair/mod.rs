@@ -171,7 +171,8 @@ impl Pair {
             if holds(self) {
                 return true;
             }
-            let due = [self.net.next(listening(&self.relay, &self.machines)), self.relay.next(self.t)].into_iter().flatten();
+            let due =
+                [self.net.next(listening(&self.relay, &self.machines)), self.relay.next(self.t)].into_iter().flatten();
             let due = due.chain(self.machines.iter().filter_map(|machine| machine.next(self.t))).min();
             match due {
                 Some(due) if due <= end => self.t = self.t.max(due),

@@ -29,7 +29,7 @@ pub(super) enum Item {
     /// The stream ended without a word.
     End,
     /// Some bytes of the next item.
-    Part(u64),
+    Part,
 }
 
 /// What an end is told.
@@ -233,6 +233,14 @@ impl Net {
         self.sweep(conn);
     }
 
+    /// A process does not want an attempt any more, whether or not it opened meanwhile.
+    pub(super) fn abandon(&mut self, now: Duration, machine: usize, socket: SocketId) {
+        let attempt = self.connections.iter().find(|(_, c)| c.machine == machine && c.socket == socket);
+        if let Some(conn) = attempt.map(|(conn, _)| *conn) {
+            self.close(now, conn, Side::Daemon(machine));
+        }
+    }
+
     /// Whether this end may give the connection another frame.
     pub(super) fn has_room(&self, conn: Conn, from: Side) -> bool {
         self.connections.get(&conn).is_some_and(|connection| {
@@ -338,14 +346,14 @@ impl Stream {
         let mut bytes = match &item {
             Item::Text(text) => text.len() as u64 + 8,
             Item::Close(..) | Item::Ping(_) | Item::Pong(_) => 16,
-            Item::End | Item::Part(_) => 0,
+            Item::End | Item::Part => 0,
         };
         self.bytes += bytes;
         let mut at = self.busy_until.max(now + latency);
         // A receiver sees a slow frame come in, second by second.
         while bytes > rate {
             at += Duration::from_secs(1);
-            self.items.push_back((at, Item::Part(rate), rate));
+            self.items.push_back((at, Item::Part, rate));
             bytes -= rate;
         }
         at += Duration::from_secs_f64(bytes as f64 / rate as f64);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use holdfast_core::id::{AccountId, CallId, InstanceId};
 use holdfast_core::policy::Role;
 use holdfast_core::switchboard::{
-    EndKind, IdempotencyKey, Identity, Input, Intake, KeyScope, Note, OpenCall, Outcome, Output, RestoredCall, SocketId,
-    StoreAnswer, StoreRequest, Switchboard, WaiterId,
+    EndKind, IdempotencyKey, Identity, Input, Intake, KeyScope, Note, OpenCall, Outcome, Output, RestoredCall,
+    SocketId, StoreAnswer, StoreRequest, Switchboard, WaiterId,
 };
 use holdfast_core::wire::Authorization;
 use serde_json::value::RawValue;
@@ -154,7 +154,7 @@ impl RelaySide {
                 board.handle(now, Input::Connected { socket });
             }
             What::Item(item, _) => {
-                let mid_frame = matches!(item, Item::Part(_));
+                let mid_frame = matches!(item, Item::Part);
                 board.handle(now, Input::Heard { socket, at: t, mid_frame });
                 match item {
                     Item::Text(text) => {
@@ -171,7 +171,7 @@ impl RelaySide {
                         self.hangups.push(conn);
                         board.handle(now, Input::Closed { socket, word: None });
                     }
-                    Item::Part(_) => {}
+                    Item::Part => {}
                 }
             }
             What::Taken(..) | What::Refused(_) => {}

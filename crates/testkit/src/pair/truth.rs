@@ -103,7 +103,10 @@ impl Truth {
         call.ran_in = Some(machine);
         for key in call.waiters.iter().filter_map(|waiter| self.key_of.get(waiter)) {
             let earlier = self.key_runs.insert(*key, id.clone());
-            assert!(earlier.as_ref().is_none_or(|earlier| earlier == id), "key {key:?} ran twice: {earlier:?} and {id}");
+            assert!(
+                earlier.as_ref().is_none_or(|earlier| earlier == id),
+                "key {key:?} ran twice: {earlier:?} and {id}"
+            );
         }
     }
 
