@@ -65,3 +65,44 @@ impl Transfer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    /// Whether the frame is found too slow while `each_second` happens, and after how many seconds.
+    async fn found(reading: bool, writing: bool, mut each_second: impl FnMut(&Meter, &mut Transfer, u64)) -> Option<u64> {
+        let (meter, mut transfer) = (Meter::default(), Transfer::default());
+        for second in 0..100 {
+            let slow = poll_fn(|cx| Poll::Ready(transfer.too_slow(cx, &meter, reading, writing))).await;
+            if slow {
+                return Some(second);
+            }
+            each_second(&meter, &mut transfer, second);
+            tokio::time::sleep(S).await;
+        }
+        None
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_slower_than_the_rate_is_found_at_the_end_of_the_window() {
+        assert_eq!(found(true, false, |_, _, _| {}).await, Some(30));
+        assert_eq!(found(true, false, |meter, _, _| meter.add_read(4095, S)).await, Some(30));
+        assert_eq!(found(false, true, |meter, _, _| meter.add_written(4095)).await, Some(30));
+        assert_eq!(found(false, true, |meter, _, _| meter.add_read(1 << 20, S)).await, Some(30), "each way by itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_at_the_rate_or_whole_within_the_window_lives() {
+        assert_eq!(found(true, false, |meter, _, _| meter.add_read(4097, S)).await, None);
+        assert_eq!(found(true, false, |_, transfer, _| transfer.read()).await, None);
+        assert_eq!(found(false, true, |_, transfer, _| transfer.wrote()).await, None);
+        assert_eq!(found(false, false, |_, _, _| {}).await, None);
+    }
+}
