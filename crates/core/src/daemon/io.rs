@@ -68,7 +68,6 @@ pub enum SignIn {
 }
 
 /// What happened.
-#[derive(Debug)]
 pub enum Input<'a> {
     /// The link is wanted. Also *try now*: ends every hold-off.
     Start,
@@ -126,7 +125,7 @@ pub struct Traffic {
 }
 
 /// One report of a running call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Progress {
     /// Grows.
     pub progress: f64,
@@ -137,7 +136,7 @@ pub struct Progress {
 }
 
 /// A call to run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Run {
     /// Its id.
     pub id: CallId,
@@ -169,7 +168,6 @@ pub enum CancelReason {
 }
 
 /// What the shell has to do.
-#[derive(Debug)]
 pub enum Output {
     /// Open a WebSocket to the relay under this name; answer `Opened` or `Refused`.
     Dial(SocketId),

@@ -40,7 +40,6 @@ pub(super) enum Stopping {
 }
 
 /// The daemon's side of the link.
-#[derive(Debug)]
 pub struct Daemon {
     pub(super) settings: Settings,
     pub(super) dialer: Dialer,

@@ -14,6 +14,7 @@ mod io;
 mod machine;
 mod outage;
 mod outbox;
+mod redact;
 mod resume;
 mod session;
 #[cfg(test)]

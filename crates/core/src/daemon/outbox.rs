@@ -18,7 +18,6 @@ use crate::time::{Due, Now, TimerTable};
 use crate::wire::{DaemonFrame, ToolResult, ToolResultChunk};
 
 /// What the shell has to do with the outbox folder.
-#[derive(Debug)]
 pub(super) enum Disk {
     Store(CallId, Arc<str>),
     Load(CallId),
@@ -26,7 +25,6 @@ pub(super) enum Disk {
 }
 
 /// Where the text of a result is.
-#[derive(Debug)]
 enum Body {
     Memory(Arc<str>),
     /// In memory and, once `Stored` says so, on disk.
@@ -45,7 +43,6 @@ enum Sent {
     AfterBeat(u64),
 }
 
-#[derive(Debug)]
 struct Entry {
     label: Label,
     body: Body,
@@ -55,7 +52,6 @@ struct Entry {
 }
 
 /// A big result in the middle of its transfer.
-#[derive(Debug)]
 struct Transfer {
     id: CallId,
     text: Arc<str>,
@@ -75,7 +71,6 @@ pub(super) struct Carriage {
 }
 
 /// One piece of a result to write.
-#[derive(Debug)]
 pub(super) enum Piece {
     /// The whole `tool_result` frame.
     Whole(Arc<str>),
@@ -84,7 +79,6 @@ pub(super) enum Piece {
 }
 
 /// Results that wait.
-#[derive(Debug)]
 pub(super) struct Outbox {
     compat: Compat,
     /// In the order the calls ended.

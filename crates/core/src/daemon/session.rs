@@ -15,7 +15,6 @@ use crate::wire::{
 };
 
 /// What a frame means to the rest of the machine.
-#[derive(Debug)]
 pub(super) enum Heard {
     /// Nothing beyond this connection.
     Nothing,
@@ -108,7 +107,6 @@ struct Pace {
 }
 
 /// One open WebSocket.
-#[derive(Debug)]
 pub(super) struct Session {
     pub socket: SocketId,
     pub features: Features,

@@ -9,9 +9,10 @@ use std::time::Duration;
 use holdfast_core::daemon::{Daemon, DialError, Input, Output, Progress, Settings, SocketId};
 use holdfast_core::id::CallId;
 use holdfast_core::limits;
+use holdfast_core::status::LinkState;
 use holdfast_core::time::Now;
 use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::clock::Turns;
 use super::dial::Route;
@@ -45,6 +46,8 @@ struct Link {
     status: watch::Sender<Arc<LinkSnapshot>>,
     sockets: BTreeMap<SocketId, Socket>,
     dials: HashMap<SocketId, AbortHandle>,
+    /// Close frames on their way; the link is told to rest when they are written.
+    goodbyes: JoinSet<()>,
     unpublished: bool,
     published_at: Duration,
     sleep: super::sleep::Delay,
@@ -102,6 +105,7 @@ pub fn spawn(
         status,
         sockets: BTreeMap::new(),
         dials: HashMap::new(),
+        goodbyes: JoinSet::new(),
         unpublished: true,
         published_at: now.boot,
     };
@@ -146,6 +150,7 @@ impl Link {
                         self.happened(socket, happened);
                     }
                 }
+                Some(_) = self.goodbyes.join_next() => {}
                 () = tokio::time::sleep(wait) => {}
             }
             self.count_traffic();
@@ -251,7 +256,7 @@ impl Link {
             Output::Close(socket, code, reason) => {
                 self.forget_dial(socket);
                 if let Some(open) = self.sockets.remove(&socket) {
-                    tokio::spawn(open.close(code, reason));
+                    self.goodbyes.spawn(open.close(code, reason));
                 }
             }
             Output::Drop(socket) => {
@@ -303,6 +308,9 @@ impl Link {
             return Duration::MAX;
         }
         let link = self.machine.snapshot(now);
+        if link.state == LinkState::Stopped && !self.goodbyes.is_empty() {
+            return Duration::MAX;
+        }
         let due = self.published_at + limits::STATUS_PACE;
         if link.state == self.status.borrow().link.state && now.boot < due {
             return due - now.boot;
