@@ -38,6 +38,7 @@ pub(super) struct Route {
     target: Uri,
     host: String,
     secure: bool,
+    local: bool,
     token: HeaderValue,
     compat: Compat,
     proxy: Option<Intercept>,
@@ -71,12 +72,17 @@ impl Route {
         let needs_tls = secure || proxy.as_ref().is_some_and(|proxy| proxy.uri().scheme_str() == Some("https"));
         let tls = if needs_tls { Some(tls_connector(options)?) } else { None };
         let host = relay.host_str().ok_or(BAD_ADDRESS)?.to_owned();
-        Ok(Route { target, host, secure, token, compat: options.compat, proxy, tls })
+        Ok(Route { target, host, secure, local: loopback, token, compat: options.compat, proxy, tls })
     }
 
     /// How the relay is reached, for people.
     pub(super) fn name(&self) -> &'static str {
         if self.proxy.is_some() { "proxy" } else { "direct" }
+    }
+
+    /// Whether the relay is on this machine, where the network does not matter.
+    pub(super) fn is_local(&self) -> bool {
+        self.local
     }
 
     /// One attempt. The caller bounds its time.

@@ -2,6 +2,7 @@
 
 mod clock;
 mod dial;
+mod network;
 mod run;
 mod sleep;
 mod socket;

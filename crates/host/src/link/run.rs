@@ -16,6 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::clock::Turns;
 use super::dial::Route;
+use super::network::WayOut;
 use super::socket::{Happened, Socket};
 use super::spill::Spill;
 use super::{Command, LinkError, LinkHandle, LinkObserver, LinkOptions, LinkSnapshot};
@@ -51,6 +52,8 @@ struct Link {
     unpublished: bool,
     published_at: Duration,
     sleep: super::sleep::Delay,
+    way_out: WayOut,
+    looked_at: Duration,
 }
 
 /// Starts the link's task; the link itself rests until [`LinkHandle::start`]. Needs a tokio runtime.
@@ -108,6 +111,8 @@ pub fn spawn(
         goodbyes: JoinSet::new(),
         unpublished: true,
         published_at: now.boot,
+        way_out: WayOut::default(),
+        looked_at: now.boot,
     };
     tokio::spawn(link.run(inbox, progress_inbox));
     Ok(handle)
@@ -121,6 +126,7 @@ impl Link {
     ) {
         loop {
             let now = self.turns.now();
+            self.look_out(now);
             self.machine.handle_timeout(now);
             self.carry_out(now);
             let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX);
@@ -154,6 +160,17 @@ impl Link {
                 () = tokio::time::sleep(wait) => {}
             }
             self.count_traffic();
+        }
+    }
+
+    /// Looks, once per idle turn, whether the network is another one.
+    fn look_out(&mut self, now: Now) {
+        if self.route.is_local() || now.boot < self.looked_at + limits::SHELL_TURN_MAX {
+            return;
+        }
+        self.looked_at = now.boot;
+        if self.way_out.changed() {
+            self.machine.handle(now, Input::NetworkChanged);
         }
     }
 
