@@ -5,7 +5,7 @@
 //! small frame pass a big result, and what makes a frame's number the order in which it was written.
 //!
 //! Parts: [`Dialer`] decides when to try and [`Outage`] what is told to people, and both serve any client that dials;
-//! `session` is one connection, `calls` the table of calls, `outbox` the results on their way, `resume` what happens after
+//! `session` is one connection, `sockets` what becomes of connections, `calls` the table of calls, `outbox` the results on their way, `resume` what happens after
 //! a cut, `work` what happens to a call.
 
 mod calls;
@@ -17,6 +17,7 @@ mod outbox;
 mod redact;
 mod resume;
 mod session;
+mod sockets;
 #[cfg(test)]
 mod tests;
 mod work;
