@@ -59,7 +59,8 @@ pub(in crate::exec) struct TreeCounts {
 /// A living tree as `<data>/calls/` notes it.
 #[derive(Serialize, Deserialize)]
 struct Note {
-    pid: u32,
+    /// The leader; nothing in the moment before it is known.
+    pid: Option<u32>,
     started: Option<String>,
     boot: String,
     mark: String,
@@ -106,28 +107,35 @@ impl Trees {
         wrapped.wrap(process_wrap::tokio::JobObject);
         wrapped.wrap(process_wrap::tokio::KillOnDrop);
 
+        // Without a note the tree would outlive a killed daemon; then it must not run at all.
+        self.write_note(&mark, None)?;
         // Under the lock, so that no tree can start behind the back of `close`.
         let mut state = self.state.lock();
-        if state.closed {
-            return Err(ToolError::nothing_done(Code::Unavailable, "this device is stopping"));
-        }
-        let child = wrapped.spawn().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
-            io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
-            _ => io_error("the program cannot be started", &e),
-        })?;
+        let spawned = if state.closed {
+            Err(ToolError::nothing_done(Code::Unavailable, "this device is stopping"))
+        } else {
+            wrapped.spawn().map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
+                io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
+                _ => io_error("the program cannot be started", &e),
+            })
+        };
+        let child = spawned.inspect_err(|_| drop(std::fs::remove_file(self.notes.join(&mark))))?;
         let group = child.id().unwrap_or_default();
         state.living.insert(group);
         drop(state);
         let tree = Tree { trees: Arc::clone(self), child, group, mark };
+        self.write_note(&tree.mark, Some(group))?;
+        Ok(tree)
+    }
+
+    fn write_note(&self, mark: &str, pid: Option<u32>) -> Result<(), ToolError> {
         let note =
-            Note { pid: group, started: identity::started(group), boot: self.boot.clone(), mark: tree.mark.clone() };
-        // Without its note the tree would outlive a killed daemon; then it must not run at all.
+            Note { pid, started: pid.and_then(identity::started), boot: self.boot.clone(), mark: mark.to_owned() };
         serde_json::to_vec(&note)
             .map_err(io::Error::other)
-            .and_then(|text| std::fs::write(self.note(group), text))
-            .map_err(|e| io_error("the process cannot be noted", &e))?;
-        Ok(tree)
+            .and_then(|text| std::fs::write(self.notes.join(mark), text))
+            .map_err(|e| io_error("the process cannot be noted", &e))
     }
 
     /// Lets no tree start any more, tells every owner of one to end it, and waits until all are gone.
@@ -156,10 +164,6 @@ impl Trees {
     pub(in crate::exec) fn counts(&self) -> TreeCounts {
         let state = self.state.lock();
         TreeCounts { running: state.living.len(), escaped: state.escaped, leftovers_ended: state.leftovers }
-    }
-
-    fn note(&self, group: u32) -> PathBuf {
-        self.notes.join(group.to_string())
     }
 }
 
@@ -225,7 +229,7 @@ impl Drop for Tree {
         if self.lives() {
             signal(self.group, Signal::Kill);
         }
-        let _ = std::fs::remove_file(self.trees.note(self.group));
+        let _ = std::fs::remove_file(self.trees.notes.join(&self.mark));
         self.trees.state.lock().living.remove(&self.group);
         self.trees.gone.notify_waiters();
     }
@@ -233,11 +237,16 @@ impl Drop for Tree {
 
 /// Ends a tree of a killed predecessor, if its note still means the same processes.
 fn end_leftover(note: &Note) -> bool {
-    let leader = note.started.is_some() && identity::started(note.pid) == note.started;
-    let member = || identity::marked(&format!("{MARK}={}", note.mark)).iter().any(|p| p.group == note.pid);
-    let ours = leader || member();
+    let marked = identity::marked(&format!("{MARK}={}", note.mark));
+    let Some(group) = note.pid else {
+        // It was killed while it started a program: only the mark tells which.
+        marked.iter().filter(|p| p.pid == p.group).for_each(|p| signal(p.group, Signal::Kill));
+        return !marked.is_empty();
+    };
+    let leader = note.started.is_some() && identity::started(group) == note.started;
+    let ours = leader || marked.iter().any(|p| p.group == group);
     if ours {
-        signal(note.pid, Signal::Kill);
+        signal(group, Signal::Kill);
     }
     ours
 }

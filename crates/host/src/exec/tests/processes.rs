@@ -305,20 +305,23 @@ async fn a_restart_ends_what_a_killed_process_left_and_nothing_else() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().to_owned()
     };
-    let note = |pid: u32, started: &str, boot: &str, mark: &str| {
+    let note = |pid: Option<u32>, started: &str, boot: &str, mark: &str| {
         let note = json!({"pid": pid, "started": started, "boot": boot, "mark": mark});
-        std::fs::write(bench.data.path().join("calls").join(pid.to_string()), note.to_string()).unwrap();
+        std::fs::write(bench.data.path().join("calls").join(mark), note.to_string()).unwrap();
     };
     let (mut ours, mut orphan, mut reused, mut old_boot) = (spawn("a"), spawn("run_b"), spawn("c"), spawn("d"));
-    note(ours.id(), &started(ours.id()), &boot, "run_a");
-    note(orphan.id(), "1", &boot, "run_b");
-    note(reused.id(), "1", &boot, "run_c");
-    note(old_boot.id(), &started(old_boot.id()), "another boot", "run_d");
+    let mut starting = spawn("run_e");
+    note(Some(ours.id()), &started(ours.id()), &boot, "run_a");
+    note(Some(orphan.id()), "1", &boot, "run_b");
+    note(Some(reused.id()), "1", &boot, "run_c");
+    note(Some(old_boot.id()), &started(old_boot.id()), "another boot", "run_d");
+    note(None, "", &boot, "run_e");
     std::fs::write(bench.data.path().join("calls/garbage"), "{").unwrap();
     let executor = open(bench.workspace.path(), bench.data.path(), Profile::Agent, Vec::new());
     use std::os::unix::process::ExitStatusExt as _;
     assert_eq!(ours.wait().unwrap().signal(), Some(9));
     assert_eq!(orphan.wait().unwrap().signal(), Some(9));
+    assert_eq!(starting.wait().unwrap().signal(), Some(9));
     for spared in [&mut reused, &mut old_boot] {
         assert_eq!(spared.try_wait().unwrap(), None);
         spared.kill().unwrap();
