@@ -1,5 +1,7 @@
 //! What an idle device costs. A process of its own, because it measures the process.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
+
 use std::sync::Arc;
 
 use axum::Router;

@@ -47,7 +47,9 @@ impl Switchboard {
         let out = self.calls.values().filter(|call| call.is_out());
         let (mut all, mut ordinary) =
             out.fold((0, 0), |(all, ordinary), call| (all + 1, ordinary + usize::from(!call.control)));
-        while let Some(at) = self.next_queued(all < window.max, ordinary < window.max - window.reserve && all < window.max) {
+        while let Some(at) =
+            self.next_queued(all < window.max, ordinary < window.max - window.reserve && all < window.max)
+        {
             let Some(id) = self.queue.remove(at) else { return };
             all += 1;
             ordinary += usize::from(!self.calls.get(&id).is_some_and(|call| call.control));

@@ -63,6 +63,7 @@ pub struct KeyScope {
 }
 
 /// Something happened.
+#[expect(clippy::large_enum_variant, reason = "frames are the rule, and a box for each would cost more than the copy")]
 pub enum Input {
     /// A socket whose credential is this device's was accepted.
     Connected {

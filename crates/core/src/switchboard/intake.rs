@@ -192,7 +192,8 @@ mod tests {
     fn a_wrong_digest_offset_total_or_payload_is_an_error_and_forgets_the_transfer() {
         let id = CallId::mint([1; 32]);
         let good = pieces(&id, &result(&id, "\"abcdefghijklmnopqrstuvwxyz\""), 40);
-        let cases: [(fn(&mut ToolResultChunk), ChunkError); 6] = [
+        type Case = (fn(&mut ToolResultChunk), ChunkError);
+        let cases: [Case; 6] = [
             (
                 |c| c.data = STANDARD.encode(vec![b'x'; STANDARD.decode(&c.data).expect("base64").len()]),
                 ChunkError::Digest,

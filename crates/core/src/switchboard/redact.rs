@@ -78,7 +78,10 @@ impl Debug for StoreRequest {
 impl Debug for Switchboard {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let sockets: Vec<_> = self.sockets.iter().map(|socket| socket.id.0).collect();
-        f.debug_struct("Switchboard").field("sockets", &sockets).field("calls", &self.calls.len()).finish_non_exhaustive()
+        f.debug_struct("Switchboard")
+            .field("sockets", &sockets)
+            .field("calls", &self.calls.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(room: Arc<DeviceRoom>
     let (socket, wire) = room.connect();
     let io = Metered::new(io, Arc::clone(&wire), Arc::clone(&room.shared));
     let ws = WebSocketStream::from_raw_socket(io, Role::Server, Some(config())).await;
-    let mut pump = Pump { room, socket, wire, ws, intake: Intake::default(), unflushed: false, transfer: Transfer::default() };
+    let mut pump =
+        Pump { room, socket, wire, ws, intake: Intake::default(), unflushed: false, transfer: Transfer::default() };
     let end = poll_fn(|cx| pump.poll(cx)).await;
     let word = match &end {
         End::Peer(word) => word.clone(),
@@ -126,7 +127,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(End::Broken),
                 // Not to be waited for any longer if the room wants to close.
-                Poll::Pending => return self.wire.next_close().map_or(Poll::Pending, |close| Poll::Ready(End::Ours(close))),
+                Poll::Pending => {
+                    return self.wire.next_close().map_or(Poll::Pending, |close| Poll::Ready(End::Ours(close)));
+                }
             }
             let message = match self.wire.next() {
                 Next::Write(Item::Text(text)) => Message::text(text),

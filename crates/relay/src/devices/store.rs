@@ -23,7 +23,9 @@ pub(super) struct Memory {
 pub(super) fn load(store: &Store, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreError> {
     let memories = store.read_now(|db| read(db, now))?;
     store.submit(
-        |db| db.execute("DELETE FROM keyed_calls WHERE ended IS NULL AND instance IS NULL", []).map_err(StoreError::from),
+        |db| {
+            db.execute("DELETE FROM keyed_calls WHERE ended IS NULL AND instance IS NULL", []).map_err(StoreError::from)
+        },
         report("forget calls that were never sent"),
     );
     Ok(memories)
@@ -43,10 +45,10 @@ fn read(db: &Connection, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreErr
          WHERE ended IS NULL AND instance IS NOT NULL ORDER BY opened",
     )?;
     for row in query.query_map([], |row| Ok((row.get::<_, String>(0)?, restored(row, now)?)))? {
-        if let (device, Some(call)) = row? {
-            if let Ok(device) = DeviceId::parse(&device) {
-                memories.entry(device).or_default().calls.push(call);
-            }
+        if let (device, Some(call)) = row?
+            && let Ok(device) = DeviceId::parse(&device)
+        {
+            memories.entry(device).or_default().calls.push(call);
         }
     }
     Ok(memories)
@@ -74,7 +76,8 @@ pub(super) fn keep_catalogue(store: &Store, device: &DeviceId, catalogue: &Catal
     let (device, body) = (device.to_string(), serde_json::to_string(catalogue).unwrap_or_default());
     store.submit(
         move |db| {
-            let sql = "INSERT INTO catalogues VALUES (?1, ?2, ?3) ON CONFLICT (device) DO UPDATE SET body = ?2, seen = ?3";
+            let sql =
+                "INSERT INTO catalogues VALUES (?1, ?2, ?3) ON CONFLICT (device) DO UPDATE SET body = ?2, seen = ?3";
             db.execute(sql, params![device, body, now]).map_err(StoreError::from)
         },
         report("keep a catalogue"),
@@ -115,7 +118,9 @@ pub(super) fn keep(
 }
 
 fn apply(db: &Connection, device: &str, request: &StoreRequest, now: i64) -> Result<StoreAnswer, StoreError> {
-    let at = |scope: &KeyScope| [device.to_owned(), scope.principal.to_string(), scope.tool.to_string(), scope.key.to_string()];
+    let at = |scope: &KeyScope| {
+        [device.to_owned(), scope.principal.to_string(), scope.tool.to_string(), scope.key.to_string()]
+    };
     match request {
         StoreRequest::Reserve { call, scope, digest, account, instance, budget, control } => {
             let expired = now - i64::try_from(limits::IDEMPOTENCY_KEPT.as_secs()).unwrap_or(i64::MAX);
@@ -123,7 +128,10 @@ fn apply(db: &Connection, device: &str, request: &StoreRequest, now: i64) -> Res
             if let Some(known) = known(db, &at(scope), digest)? {
                 return Ok(known);
             }
-            let count = db.query_row("SELECT count(*) FROM keyed_calls WHERE account = ?1", [account.as_str()], |row| row.get(0));
+            let count =
+                db.query_row("SELECT count(*) FROM keyed_calls WHERE account = ?1", [account.as_str()], |row| {
+                    row.get(0)
+                });
             if usize::try_from(count.unwrap_or(0_i64)).unwrap_or(0) >= limits::IDEMPOTENCY_KEYS_MAX {
                 return Ok(StoreAnswer::Bound);
             }
@@ -144,7 +152,13 @@ fn apply(db: &Connection, device: &str, request: &StoreRequest, now: i64) -> Res
                 Ok(result) => (Some(result.get()), None),
                 Err(error) => (None, serde_json::to_string(error).ok()),
             };
-            update(db, request, device, "ended = ?6, result = ?7, error = ?8", &[&call.as_str(), &now, &result, &error])?;
+            update(
+                db,
+                request,
+                device,
+                "ended = ?6, result = ?7, error = ?8",
+                &[&call.as_str(), &now, &result, &error],
+            )?;
         }
         StoreRequest::Forget { call, scope } => {
             let [device, principal, tool, key] = at(scope);
@@ -187,7 +201,12 @@ fn known(db: &Connection, at: &[String; 4], digest: &[u8; 32]) -> Result<Option<
             rusqlite::params_from_iter(at),
             |row| {
                 let ended: bool = row.get(1)?;
-                Ok((row.get::<_, Vec<u8>>(0)?, ended, row.get::<_, Option<String>>(2)?, row.get::<_, Option<String>>(3)?))
+                Ok((
+                    row.get::<_, Vec<u8>>(0)?,
+                    ended,
+                    row.get::<_, Option<String>>(2)?,
+                    row.get::<_, Option<String>>(3)?,
+                ))
             },
         )
         .optional()?;

@@ -77,7 +77,11 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     /// Whether the frame is found too slow while `each_second` happens, and after how many seconds.
-    async fn found(reading: bool, writing: bool, mut each_second: impl FnMut(&Meter, &mut Transfer, u64)) -> Option<u64> {
+    async fn found(
+        reading: bool,
+        writing: bool,
+        mut each_second: impl FnMut(&Meter, &mut Transfer, u64),
+    ) -> Option<u64> {
         let (meter, mut transfer) = (Meter::default(), Transfer::default());
         for second in 0..100 {
             let slow = poll_fn(|cx| Poll::Ready(transfer.too_slow(cx, &meter, reading, writing))).await;

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use holdfast_core::wire::{LINK_PATH, TOKEN_HEADER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 

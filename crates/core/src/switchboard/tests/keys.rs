@@ -105,7 +105,7 @@ fn the_same_key_and_digest_joins_and_another_digest_is_a_conflict() {
     let late = keyed(&mut desk, 1);
     let call = desk.id(first);
     assert_eq!((desk.id(early), desk.id(late)), (call.clone(), call.clone()));
-    assert_eq!(desk.calls(socket), [call.clone()], "executed once");
+    assert_eq!(desk.calls(socket), std::slice::from_ref(&call), "executed once");
     desk.leave(first);
     desk.leave(early);
     assert!(desk.cancels(socket).is_empty(), "somebody still waits");
@@ -227,7 +227,7 @@ fn after_a_crash_a_keyed_call_is_detached_named_to_its_instance_and_joined_by_it
     let joiner = keyed(&mut desk, 1);
     assert_eq!(desk.id(joiner), call.id);
     let socket = desk.ready(&holdfast(1));
-    assert_eq!(desk.named(socket), [call.id.clone()]);
+    assert_eq!(desk.named(socket), std::slice::from_ref(&call.id));
     desk.finish(socket, &call.id, "1");
     committed(&mut desk, joiner);
     assert_eq!(desk.got(joiner), Some("1"));

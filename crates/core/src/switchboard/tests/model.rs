@@ -249,8 +249,12 @@ impl World {
     fn finish(&mut self, at: usize) {
         // A call runs on whether the link is there or not.
         let who = self.link.map_or(0, |(_, who, _)| who);
-        let running: Vec<_> =
-            self.lives[who].calls.iter().filter(|(_, known)| **known == Known::Running).map(|(call, _)| call.clone()).collect();
+        let running: Vec<_> = self.lives[who]
+            .calls
+            .iter()
+            .filter(|(_, known)| **known == Known::Running)
+            .map(|(call, _)| call.clone())
+            .collect();
         if running.is_empty() {
             return;
         }

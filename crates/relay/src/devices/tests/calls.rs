@@ -123,7 +123,7 @@ async fn a_call_waits_for_a_device_that_comes_back_and_survives_a_cut() {
             _ => {}
         }
     }
-    assert_eq!(named, [sent.id.clone()]);
+    assert_eq!(named, std::slice::from_ref(&sent.id));
     daemon.finish(&sent.id, "\"once\"").await;
     assert_eq!(handle.end().await.outcome.unwrap().get(), "\"once\"");
 }

@@ -1,5 +1,5 @@
 use holdfast_core::code::Code;
-use holdfast_core::switchboard::{Identity, IdempotencyKey};
+use holdfast_core::switchboard::{IdempotencyKey, Identity};
 use holdfast_core::wire::*;
 
 use super::fake::*;

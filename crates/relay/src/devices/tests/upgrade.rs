@@ -41,7 +41,9 @@ async fn the_upgrade_is_checked_in_the_base_wires_order() {
 async fn an_upgrade_of_another_version_or_without_a_key_is_no_upgrade() {
     let relay = Relay::start(Identity::base()).await;
     let head = format!("GET /daemon/ws HTTP/1.1\r\nhost: x\r\nx-bridge-token: {TOKEN}\r\n");
-    for part in ["sec-websocket-version: 13\r\n", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "upgrade: websocket\r\n"] {
+    for part in
+        ["sec-websocket-version: 13\r\n", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "upgrade: websocket\r\n"]
+    {
         let answer = ask(&relay, &format!("{head}{}", UPGRADE.replace(part, ""))).await;
         assert_eq!(status_and_body(&answer).0, "426", "{part}");
     }
