@@ -12,10 +12,10 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{
-    CacheScope, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscriptionFilter,
+    CacheScope, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -170,7 +170,7 @@ fn failure(body: &[u8]) -> Option<RpcError> {
     let error = serde_json::from_slice::<Out<'_>>(body).ok()?.error?;
     let error: Failure = serde_json::from_str(error.get()).ok()?;
     let stable = match ErrorCode(error.code) {
-        ErrorCode::METHOD_NOT_FOUND => Code::NotFound,
+        ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => Code::NotFound,
         ErrorCode::INTERNAL_ERROR => Code::InternalError,
         _ => Code::InvalidRequest,
     };
@@ -287,6 +287,22 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(ListResourceTemplatesResult::default().with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(ErrorData::invalid_params("unknown prompt", None))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Err(ErrorData::resource_not_found("resource not found", Some(serde_json::json!({"uri": request.uri}))))
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -139,6 +139,9 @@ async fn rmcp_answers_the_rest_in_a_session() {
     assert_eq!((unknown.status, unknown.rpc_error(), unknown.code()), (200, Some(-32601), Some("not_found")));
     let bad = session.request("logging/setLevel", json!({"level": 7})).await.unwrap();
     assert_eq!((bad.status, bad.rpc_error()), (200, Some(-32602)));
+    let missing = session.request("resources/read", json!({"uri": "a:b"})).await.unwrap();
+    assert_eq!((missing.rpc_error(), missing.code()), (Some(-32002), Some("not_found")));
+    assert_eq!(session.request("prompts/list", json!({})).await.unwrap().result()["prompts"], json!([]));
     let list = session.request("tools/list", json!({})).await.unwrap();
     assert_eq!(list.result()["tools"][0]["annotations"]["readOnlyHint"], true);
     assert!(list.result().get("resultType").is_none());
