@@ -5,7 +5,7 @@
 //! escapes; it carries a mark in its environment, by which it is found and reported.
 
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -81,7 +81,9 @@ impl Trees {
         let mut state = State::default();
         for entry in std::fs::read_dir(&notes)? {
             let path = entry?.path();
-            let note = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
+            // The last line that is whole says the most.
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let note = text.lines().rev().find_map(|line| serde_json::from_str::<Note>(line).ok());
             if note.is_some_and(|note| note.boot == boot && end_leftover(&note)) {
                 state.leftovers += 1;
             }
@@ -129,12 +131,15 @@ impl Trees {
         Ok(tree)
     }
 
+    /// Adds a line to a tree's note; what stood there stays, for a crash in the middle.
     fn write_note(&self, mark: &str, pid: Option<u32>) -> Result<(), ToolError> {
-        let note =
-            Note { pid, started: pid.and_then(identity::started), boot: self.boot.clone(), mark: mark.to_owned() };
-        serde_json::to_vec(&note)
+        let started = pid.and_then(identity::started);
+        let note = Note { pid, started, boot: self.boot.clone(), mark: mark.to_owned() };
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).create(true);
+        serde_json::to_string(&note)
             .map_err(io::Error::other)
-            .and_then(|text| std::fs::write(self.notes.join(mark), text))
+            .and_then(|line| options.open(self.notes.join(mark))?.write_all((line + "\n").as_bytes()))
             .map_err(|e| io_error("the process cannot be noted", &e))
     }
 
