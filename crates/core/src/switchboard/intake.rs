@@ -125,10 +125,7 @@ impl Transfer {
             return Err(ChunkError::Digest);
         }
         let text = String::from_utf8(self.text).map_err(|_| ChunkError::OutOfPlace)?;
-        match DaemonFrame::decode(&text) {
-            Ok(Numbered { frame: DaemonFrame::ToolResult(result), .. }) if result.id == self.id => Ok(result),
-            _ => Err(ChunkError::OutOfPlace),
-        }
+        ToolResult::decode(&text).ok().filter(|result| result.id == self.id).ok_or(ChunkError::OutOfPlace)
     }
 }
 

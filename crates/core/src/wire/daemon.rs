@@ -99,22 +99,39 @@ impl Serialize for ToolResult {
 
 impl<'de> Deserialize<'de> for ToolResult {
     fn deserialize<D: serde::Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct In {
-            id: CallId,
-            ok: bool,
-            result: Option<Box<RawValue>>,
-            error: Option<ToolError>,
-        }
-        let read = In::deserialize(de)?;
-        let outcome = match (read.ok, read.result, read.error) {
+        ToolResultIn::deserialize(de)?.check().ok_or_else(|| serde::de::Error::custom("ok and its payload disagree"))
+    }
+}
+
+#[derive(Deserialize)]
+struct ToolResultIn<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<std::borrow::Cow<'a, str>>,
+    id: CallId,
+    ok: bool,
+    result: Option<Box<RawValue>>,
+    error: Option<ToolError>,
+}
+
+impl ToolResultIn<'_> {
+    fn check(self) -> Option<ToolResult> {
+        let outcome = match (self.ok, self.result, self.error) {
             (true, Some(result), None) => Ok(result),
             // serde reads `"result": null` as absent; null is a result like any other.
             (true, None, None) => Ok(null()),
             (false, None, Some(error)) => Err(error),
-            _ => return Err(serde::de::Error::custom("ok and its payload disagree")),
+            _ => return None,
         };
-        Ok(ToolResult { id: read.id, outcome })
+        Some(ToolResult { id: self.id, outcome })
+    }
+}
+
+impl ToolResult {
+    /// Reads a frame that can only be a `tool_result`, in one pass: what the chunks of a big result add up to.
+    pub fn decode(text: &str) -> Result<ToolResult, WireError> {
+        let read: ToolResultIn<'_> = body(text, "tool_result")?;
+        let named = read.kind.as_deref() == Some("tool_result");
+        read.check().filter(|_| named).ok_or(WireError::Malformed("tool_result"))
     }
 }
 
