@@ -92,7 +92,7 @@ async fn a_process_session_belongs_to_the_client_that_started_it() {
     assert_eq!(mine.expect("an answer").code(), None);
     let read = json!({"session_id": id, "wait_for_exit": true, "wait_ms": 10_000});
     let read = stand.modern().call("read_process", read).send().await.expect("an answer");
-    assert_eq!(read.content()["stdout"], "hello\n");
+    assert_eq!(read.content()["stdout"]["text"], "hello\n");
 }
 
 #[tokio::test]
@@ -135,12 +135,13 @@ async fn a_client_that_reads_nothing_blocks_nobody() {
     let flood = json!({"argv": ["/bin/sh", "-c", "head -c 400000 /dev/zero | tr '\\0' x"]});
     let mut stalled = Vec::new();
     for id in 0..8 {
-        stalled.push(session.start_call(id, "run_process", flood.clone()).await.expect("a stream"));
+        stalled
+            .push(session.start_call(format!("stalled {id}"), "run_process", flood.clone()).await.expect("a stream"));
     }
     stand.release("a");
     let answer = session.call("run_process", work("a")).await.expect("an answer");
     assert_eq!(answer.content()["stdout"], "result-a\n");
-    assert_eq!(session.notify("notifications/cancelled", json!({"requestId": 0})).await, 202);
+    assert_eq!(session.notify("notifications/cancelled", json!({"requestId": "stalled 0"})).await, 202);
     let read: Value = stalled.pop().expect("one").answer().await.expect("an answer").content()["code"].clone();
     assert_eq!(read, 0, "what was not read waits");
 }

@@ -59,7 +59,7 @@ async fn bad_token_requests_are_refused_and_burn_nothing() {
     let form = |more: &[(&str, &str)]| http().post(at).form(&[&base[..], more].concat());
     for (name, request, want) in [
         ("no verifier", form(&[]), (400, "invalid_request")),
-        ("a short verifier", form(&[("code_verifier", "short")]), (400, "invalid_request")),
+        ("a short verifier", form(&[("code_verifier", "short")]), (400, "invalid_grant")),
         ("a wrong verifier", form(&[("code_verifier", &verifier)]), (400, "invalid_grant")),
         ("a parameter twice", form(&[("code_verifier", flow.verifier()), ("code", &code)]), (400, "invalid_request")),
         ("no grant type", http().post(at).form(&[("code", &*code)]), (400, "invalid_request")),
@@ -104,7 +104,7 @@ async fn bad_enrolments_are_refused_and_a_good_one_is_taken() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_json_errors() {
     let relay = RelayStand::start(WireKind::Feature).await;
-    for path in ["/", "/nope", "/api/nope", "/oauth/nope", "/.well-known/nope", "/mcp/a/b", "/..%2f..%2fetc/passwd"] {
+    for path in ["/nope", "/api/nope", "/oauth/nope", "/.well-known/nope", "/mcp/a/b", "/..%2f..%2fetc/passwd"] {
         let (status, code) = answered(http().get(format!("{}{path}", relay.url))).await;
         assert!(matches!((status, &*code), (404, "not_found") | (401, _)), "{path}: {status} {code}");
     }
