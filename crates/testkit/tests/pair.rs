@@ -3,6 +3,7 @@
 //! Random histories run over many seeds. A failure names its seed; `PAIR_SEED=<seed> cargo test -p holdfast-testkit --test pair
 //! <name>` lives through that one again.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -10,25 +11,36 @@ use holdfast_core::code::Code;
 use holdfast_core::daemon::{CancelReason, Input};
 use holdfast_testkit::pair::{Ask, Ended, Fault, Pair, Sky, Weather, Wire};
 
+type Tally = BTreeMap<String, u64>;
+
 const S: Duration = Duration::from_secs(1);
 const WIRES: [Wire; 2] = [Wire::Feature, Wire::Base];
 
-/// Lives through one history per seed, on every core.
+/// Lives through one history per seed, on every core, and tells how requests ended.
 fn histories(weather: Weather, seeds: u64) {
     if let Some(seed) = std::env::var("PAIR_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        weather.run(seed);
+        println!("{:?}", weather.run(seed).truth.tally());
         return;
     }
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get() as u64);
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            scope.spawn(move || {
-                for seed in (thread..seeds).step_by(threads as usize) {
-                    let lived = catch_unwind(AssertUnwindSafe(|| weather.run(seed)));
-                    assert!(lived.is_ok(), "a promise was broken with PAIR_SEED={seed}");
-                }
-            });
+    let live = |thread: u64| {
+        let mut total = Tally::new();
+        for seed in (thread..seeds).step_by(threads as usize) {
+            let lived = catch_unwind(AssertUnwindSafe(|| weather.run(seed).truth.tally()));
+            let Ok(tally) = lived else { panic!("a promise was broken with PAIR_SEED={seed}") };
+            tally.into_iter().for_each(|(kind, count)| *total.entry(kind).or_default() += count);
         }
+        total
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || live(thread))).collect();
+        let mut total = Tally::new();
+        for lived in threads {
+            let tally = lived.join().unwrap_or_else(|broken| std::panic::resume_unwind(broken));
+            tally.into_iter().for_each(|(kind, count)| *total.entry(kind).or_default() += count);
+        }
+        println!("{weather:?}: {total:?}");
+        assert!(total["done"] > seeds, "histories in which nothing gets through prove nothing");
     });
 }
 

@@ -358,7 +358,7 @@ impl Daemon {
         self.out.extend(dropped.into_iter().map(Output::Drop));
     }
 
-    fn drop_candidate(&mut self) {
+    pub(super) fn drop_candidate(&mut self) {
         if let Some(candidate) = self.candidate.take() {
             self.out.push_back(Output::Drop(candidate.socket));
             self.undeafen();

@@ -19,6 +19,7 @@ impl Daemon {
             return;
         };
         self.out.extend(dropped.into_iter().map(Output::Drop));
+        self.drop_candidate();
         self.candidate = Some(Session::new(now, socket, &self.settings));
         if self.serving.is_none() {
             self.outage.connected(now, &mut self.told);

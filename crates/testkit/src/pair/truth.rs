@@ -65,6 +65,21 @@ impl Truth {
         self.asked.iter().filter(|waiter| !self.ends.contains_key(waiter)).copied().collect()
     }
 
+    /// How requests ended, counted by kind.
+    pub fn tally(&self) -> BTreeMap<String, u64> {
+        let mut tally = BTreeMap::new();
+        for (end, _) in self.ends.values() {
+            let kind = match end {
+                Ended::Done => "done",
+                Ended::Failed(code) => code.as_str(),
+                Ended::CutOff => "cut off",
+                Ended::Left => "left",
+            };
+            *tally.entry(kind.to_owned()).or_default() += 1;
+        }
+        tally
+    }
+
     /// Whether the call of a request was ever started.
     pub fn ran(&self, waiter: Waiter) -> bool {
         self.call(waiter).is_some_and(|call| call.ran_in.is_some())
