@@ -207,7 +207,7 @@ impl Auth {
             }
             Ok((value, news))
         };
-        self.0.store.submit(work, move |outcome: Result<(T, Vec<(Change, Vec<LiveToken>)>), E>| {
+        self.0.store.submit(work, move |outcome: Result<(T, Vec<News>), E>| {
             let outcome = outcome.map(|(value, news)| {
                 auth.apply(news);
                 value
@@ -218,7 +218,7 @@ impl Auth {
         told.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    fn apply(&self, news: Vec<(Change, Vec<LiveToken>)>) {
+    fn apply(&self, news: Vec<News>) {
         let mut revoked = Vec::new();
         let mut index = self.0.index.write();
         for (change, tokens) in news {
@@ -268,6 +268,9 @@ impl Index {
         }
     }
 }
+
+/// A change, with what the store holds of the grant it is about.
+type News = (Change, Vec<LiveToken>);
 
 struct LiveToken {
     access: Option<TokenHash>,

@@ -67,13 +67,6 @@ impl Scopes {
         let names = Self::NAMES.iter().zip(flags).filter(|(_, on)| *on).map(|(name, _)| *name);
         names.collect::<Vec<_>>().join(" ")
     }
-
-    /// Whether everything in `other` is in here.
-    pub fn contains(self, other: Scopes) -> bool {
-        (self.mcp || !other.mcp)
-            && (self.operations || !other.operations)
-            && (self.offline_access || !other.offline_access)
-    }
 }
 
 /// The protected resource a request is for: `/mcp`, or `/mcp/{device}`.

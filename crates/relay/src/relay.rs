@@ -167,16 +167,15 @@ impl RelayHandle {
         self.state.site.mcp_url()
     }
 
-    /// Stops: new requests are refused, devices are told, answers under way get [`limits::RELAY_STOP_WAIT`], then the store closes.
+    /// Stops: new requests are refused, devices are told, calls get [`limits::RELAY_STOP_WAIT`], then their answers are written and the
+    /// store closes.
     pub async fn shutdown(self) {
         self.stop.cancel();
-        let wait = async {
-            self.state.devices.shutdown().await;
-            self.tasks.close();
-            self.tasks.wait().await;
-        };
-        // What is not done by then is cut off below.
-        drop(tokio::time::timeout(limits::RELAY_STOP_WAIT, wait).await);
+        // Bounded by the machines. After it every call has its end, which the connections still have to write.
+        self.state.devices.shutdown().await;
+        self.tasks.close();
+        // What is not written by then is cut off below.
+        drop(tokio::time::timeout(limits::CLOSE_WAIT, self.tasks.wait()).await);
         self.abort.cancel();
         let store = self.state.store.clone();
         drop(tokio::task::spawn_blocking(move || store.close()).await);
@@ -215,6 +214,7 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
     if let Some(certificates) = tls {
         tasks.spawn(certificates.watch(stop.clone()));
     }
+    forget_expired(&state).await;
     tasks.spawn(housekeeping(state.clone(), stop.clone()));
     let admin = Admin { state: state.clone() };
     Ok(RelayHandle { addr, admin, state, stop, abort, tasks })
@@ -271,13 +271,15 @@ async fn assemble(
 
 /// Forgets what expired, now and then.
 async fn housekeeping(state: Arc<AppState>, stop: CancellationToken) {
-    loop {
-        if let Err(error) = crate::oauth::sweep(&state).await {
-            tracing::warn!(%error, "what expired could not be forgotten");
-        }
-        if stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_none() {
-            return;
-        }
+    while stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_some() {
+        forget_expired(&state).await;
+    }
+}
+
+/// What could not be forgotten counts for nothing all the same, so a full disk is no reason not to run.
+async fn forget_expired(state: &AppState) {
+    if let Err(error) = crate::oauth::sweep(state).await {
+        tracing::warn!(%error, "what expired could not be forgotten");
     }
 }
 

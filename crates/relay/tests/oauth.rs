@@ -71,7 +71,6 @@ async fn a_code_is_bound_to_verifier_client_address_and_resource_and_survives_a_
         (("client_id", Some(other.as_str())), "invalid_grant"),
         (("client_id", None), "invalid_request"),
         (("redirect_uri", Some("https://client.example/cb2")), "invalid_grant"),
-        (("redirect_uri", None), "invalid_request"),
         (("resource", Some(foreign.as_str())), "invalid_target"),
         (("resource", Some("https://evil.example/mcp")), "invalid_target"),
         (("code", Some("hf_code_nonsense")), "invalid_grant"),
@@ -81,7 +80,7 @@ async fn a_code_is_bound_to_verifier_client_address_and_resource_and_survives_a_
         let answer = relay.trade(&client, &code, &[change]).await;
         assert_eq!((answer.status, answer.code().as_str()), (400, expected), "{change:?}");
     }
-    assert_eq!(relay.trade(&client, &code, &[]).await.status, 200);
+    assert_eq!(relay.trade(&client, &code, &[("redirect_uri", None)]).await.status, 200);
 }
 
 #[tokio::test]
@@ -573,4 +572,80 @@ async fn the_account_field_is_filled_in_only_on_a_relay_for_this_computer() {
     relay.add("bob", Role::Operator).await;
     let page = relay.get(&relay.authorize_path(&client, &[]), &[]).await;
     assert_eq!(field(&page.body, "account"), "");
+}
+
+#[tokio::test]
+async fn a_request_gives_one_code_and_its_page_nothing_more() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    relay.step(&id, &cookie, &[("action", "password"), ("account", "ada"), ("password", PASSWORD)]).await;
+    let (one, two) = tokio::join!(
+        relay.step(&id, &cookie, &[("action", "allow")]),
+        relay.step(&id, &cookie, &[("action", "allow")])
+    );
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [303, 410]);
+    for action in ["allow", "deny", "local", "password"] {
+        assert_eq!(relay.step(&id, &cookie, &[("action", action)]).await.status, 410, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_lapses_after_ten_minutes_even_when_somebody_signed_in() {
+    let (relay, _) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    relay.step(&id, &cookie, &[("action", "password"), ("account", "ada"), ("password", PASSWORD)]).await;
+    relay.advance(600);
+    assert_eq!(relay.step(&id, &cookie, &[("action", "allow")]).await.status, 410);
+}
+
+#[tokio::test]
+async fn a_resource_is_one_of_ours_by_any_of_our_names_and_nothing_that_only_looks_like_it() {
+    let (relay, device) = Relay::with_ada().await;
+    let client = relay.register().await;
+    let port = relay.addr().port();
+    for good in [
+        format!("http://127.0.0.1:{port}/mcp"),
+        format!("http://localhost:{port}/mcp"),
+        format!("HTTP://LOCALHOST:{port}/mcp/"),
+        format!("http://[::1]:{port}/mcp/{}", device.device),
+    ] {
+        let page = relay.get(&relay.authorize_path(&client, &[("resource", Some(&good))]), &[]).await;
+        assert_eq!(page.status, 200, "{good}");
+    }
+    for bad in [
+        format!("https://127.0.0.1:{port}/mcp"),
+        "http://127.0.0.1/mcp".to_owned(),
+        format!("http://127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{port}/mcp?x=1"),
+        format!("http://127.0.0.1:{port}/mcp#x"),
+        format!("http://x@127.0.0.1:{port}/mcp"),
+        format!("http://127.0.0.1:{port}/mcp/nonsense"),
+        format!("http://127.0.0.1:{port}/mcp/../admin"),
+        format!("http://127.0.0.1:{port}@evil.example/mcp"),
+        "urn:mcp".to_owned(),
+    ] {
+        let back = relay.get(&relay.authorize_path(&client, &[("resource", Some(&bad))]), &[]).await;
+        assert_eq!(back.sent_to("error").as_deref(), Some("invalid_target"), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_another_address_of_this_relay_is_not_for_this_one() {
+    let (relay, _) = Relay::with_ada().await;
+    let (_, tokens) = relay.connect().await;
+    let access = tokens["access_token"].as_str().unwrap().to_owned();
+    let Relay { handle, clock, dir } = relay;
+    handle.shutdown().await;
+    let mut options = holdfast_relay::RelayOptions::loopback(0, dir.path());
+    options.clock = clock.clone();
+    options.public_url = Some("https://relay.example".parse().unwrap());
+    let handle = holdfast_relay::start(options).await.unwrap();
+    let relay = Relay { handle, clock, dir };
+    assert_eq!(relay.mcp("/mcp", &access).await, 401);
+    let failure = relay.handle.state().auth.check(&access, &Default::default()).unwrap_err();
+    assert_eq!(failure, holdfast_relay::AuthFailure::WrongAudience);
 }

@@ -43,6 +43,9 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 /// The guard itself.
 pub(super) async fn guard(State(state): State<Arc<AppState>>, mut request: Request, next: Next) -> Response {
     let id = RequestId::next();
+    // Without the query: an authorization request's state stands there.
+    let logged =
+        tracing::enabled!(tracing::Level::DEBUG).then(|| format!("{} {}", request.method(), request.uri().path()));
     let mut response = match admit(&state, &mut request, id) {
         Ok(Admitted::Preflight(answer)) => answer,
         Ok(Admitted::Request(cors)) => {
@@ -61,6 +64,9 @@ pub(super) async fn guard(State(state): State<Arc<AppState>>, mut request: Reque
         Err(refusal) => refusal.into_response(),
     };
     state.counters.answered(response.status());
+    if let Some(request) = logged {
+        tracing::debug!(id = id.0, request, status = response.status().as_u16(), "answered");
+    }
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, HeaderValue::from(id.0));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -58,7 +58,8 @@ async fn by_code(state: &Arc<AppState>, mut params: Params) -> Result<Issued, OA
     let code = TokenHash::of(&needed(&mut params, "code")?);
     let client = needed(&mut params, "client_id")?;
     let verifier = needed(&mut params, "code_verifier")?;
-    let redirect_uri = needed(&mut params, "redirect_uri")?;
+    // OAuth 2.1 does without it, because PKCE binds the code; where it is sent, it must be the same.
+    let redirect_uri = params.take("redirect_uri");
     let presented = state.oauth.codes.lock().present(state.clock.now().boot, &code);
     let allowed = match presented {
         Presented::Fresh(allowed) => *allowed,
@@ -70,7 +71,7 @@ async fn by_code(state: &Arc<AppState>, mut params: Params) -> Result<Issued, OA
     };
     // None of these uses the code up: whoever does not hold the verifier must not be able to spoil it.
     if allowed.request.client != client
-        || allowed.request.redirect_uri != redirect_uri
+        || redirect_uri.is_some_and(|uri| allowed.request.redirect_uri != uri)
         || !proves(&verifier, &allowed.request.challenge)
     {
         return Err(OAuthError::invalid_grant());
