@@ -2,15 +2,13 @@
 //! look, and a slow poll looks too, because events get lost on some file systems.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use holdfast_core::limits;
 use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-
-use super::{Config, ConfigError, read};
-use std::sync::Arc;
 
 /// Identity of one state of the file.
 #[derive(PartialEq, Eq)]
@@ -25,8 +23,8 @@ fn look(path: &PathBuf) -> Seen {
     Seen(Some((meta.len(), meta.modified().ok(), inode)))
 }
 
-/// Sends what the file says each time it has changed, until `stop`. Of several quick edits the last one is sent.
-pub async fn watch(path: PathBuf, edits: mpsc::Sender<Result<Config, ConfigError>>, stop: CancellationToken) {
+/// Tells each time the file has changed, until `stop`. Of several quick edits one is told.
+pub async fn watch(path: PathBuf, edited: mpsc::Sender<()>, stop: CancellationToken) {
     let woken = Arc::new(Notify::new());
     let wake = Arc::clone(&woken);
     let watcher = notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
@@ -49,7 +47,7 @@ pub async fn watch(path: PathBuf, edits: mpsc::Sender<Result<Config, ConfigError
         // An editor may write in several steps.
         tokio::time::sleep(limits::CONFIG_SETTLE).await;
         seen = look(&path);
-        if edits.send(read(&path)).await.is_err() {
+        if edited.send(()).await.is_err() {
             return;
         }
     }

@@ -84,12 +84,8 @@ impl Running {
                 Ok(done())
             }
             Command::Reload {} => {
-                let read = config::read(&self.dirs.config_file());
-                let broken = read.as_ref().err().map(|e| CommandError::failed(e));
-                match (self.take_edit(read).await, broken) {
-                    (Some(applied), _) => Ok(json!({"changed": applied.changed, "restart": applied.restart})),
-                    (None, error) => Err(error.unwrap_or_else(CommandError::not_running)),
-                }
+                let applied = self.reload().await.map_err(|e| CommandError::failed(&e))?;
+                Ok(json!({"changed": applied.changed, "restart": applied.restart}))
             }
             Command::PolicySet { profile } => {
                 let mut config = self.config.lock().await;

@@ -6,32 +6,34 @@ use holdfast_core::status::WarningCode;
 use tokio::sync::mpsc;
 
 use super::Running;
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, Applied, ConfigError};
 
 /// Applies edits until the process ends.
 pub(super) async fn follow(running: Arc<Running>) {
-    let (edits, mut edited) = mpsc::channel(1);
-    let watch = config::watch(running.dirs.config_file(), edits, running.quit.clone());
+    let (told, mut edited) = mpsc::channel(1);
+    let watch = config::watch(running.dirs.config_file(), told, running.quit.clone());
     let apply = async {
-        while let Some(edit) = edited.recv().await {
-            running.take_edit(edit).await;
+        while edited.recv().await.is_some() {
+            // What is wrong with the edit stands among the warnings.
+            let _ = running.reload().await;
         }
     };
     tokio::join!(watch, apply);
 }
 
 impl Running {
-    /// Applies what an edit changes and tells what it does not. Returns the keys that changed and those that wait.
-    pub(super) async fn take_edit(&self, edit: Result<Config, ConfigError>) -> Option<config::Applied> {
-        let edited = match edit {
+    /// Reads the file, applies what can be applied and tells what cannot. A file that is not valid changes nothing.
+    pub(super) async fn reload(&self) -> Result<Applied, ConfigError> {
+        // Read under the lock: a file read before `policy set` must not be applied after it.
+        let mut config = self.config.lock().await;
+        let edited = match config::read(&self.dirs.config_file()) {
             Ok(edited) => self.overrides.over(edited),
             Err(error) => {
                 self.hub.warn(WarningCode::ConfigInvalid, format!("the running configuration was kept: {error}"));
-                return None;
+                return Err(error);
             }
         };
         self.hub.clear(WarningCode::ConfigInvalid);
-        let mut config = self.config.lock().await;
         let applied = config::apply(&config, &edited);
         if applied.running.log != config.log {
             self.logs.set_level(applied.running.log.level);
@@ -62,6 +64,6 @@ impl Running {
                 self.hub.warn(WarningCode::PolicyNotLoosened, text);
             }
         }
-        Some(applied)
+        Ok(applied)
     }
 }
