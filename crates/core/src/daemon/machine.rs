@@ -210,6 +210,11 @@ impl Daemon {
         .min()
     }
 
+    /// The state people see.
+    pub fn state(&self) -> LinkState {
+        self.outage.state().0
+    }
+
     /// What people are told.
     pub fn snapshot(&self, now: Now) -> Snapshot {
         let (state, since) = self.outage.state();
@@ -287,7 +292,7 @@ impl Daemon {
 
     fn wake(&mut self, now: Now) {
         self.awake_again(now);
-        if self.outage.state().0 == LinkState::Stopped {
+        if self.state() == LinkState::Stopped {
             return;
         }
         self.renew(now, "woke");
@@ -315,7 +320,7 @@ impl Daemon {
             session.beat(now);
             self.check_from = now.boot;
             self.timers.set(Timer::Check, Due::boot(now, limits::CHECK_TIMEOUT));
-        } else if self.outage.state().0 != LinkState::Stopped {
+        } else if self.state() != LinkState::Stopped {
             self.renew(now, "the network changed");
         }
     }
@@ -348,7 +353,7 @@ impl Daemon {
             self.unclean = true;
             self.detached(now);
         }
-        if self.outage.state().0 != LinkState::Stopped {
+        if self.state() != LinkState::Stopped {
             self.note_away(now, "drill".into(), None);
         }
     }

@@ -70,7 +70,7 @@ impl Daemon {
                 self.protocol_error(now);
                 (After::Failure, what.into(), None)
             }
-            Why::Incompatible => (After::Refusal, "no common link version".into(), Some(Refusal::Incompatible)),
+            Why::Incompatible => (After::Refusal, close::INCOMPATIBLE.1.into(), Some(Refusal::Incompatible)),
             Why::Gap => (After::Loss, "a frame is missing".into(), None),
             Why::Dead(what) => (After::Loss, what.into(), None),
             Why::Relay(code) => {
@@ -90,6 +90,7 @@ impl Daemon {
             return self.note_away(now, "closed while dialling".into(), None);
         }
         let clean = word.is_some();
+        let mut refusal = None;
         let is = |c: Close| word.as_ref().is_some_and(|(code, reason)| *code == c.0 && reason == c.1);
         let code = word.as_ref().map_or(1006, |(code, _)| *code);
         let (after, cause): (After, Cow<'static, str>) = if is(close::IN_USE) || is(close::REPLACED) {
@@ -98,6 +99,9 @@ impl Daemon {
                 self.told.push(Told::DeviceInUse);
             }
             (After::Refusal, "device_in_use".into())
+        } else if is(close::INCOMPATIBLE) {
+            refusal = Some(Refusal::Incompatible);
+            (After::Refusal, close::INCOMPATIBLE.1.into())
         } else if is(close::NEWER_CANDIDATE) {
             // Two of our own attempts raced; waiting for a restart would be waiting for ourselves.
             (After::Failure, "a newer attempt replaced this one".into())
@@ -117,7 +121,7 @@ impl Daemon {
                 _ => (After::Failure, format!("the relay closed the connection ({code})").into()),
             }
         };
-        self.gone(now, socket, after, cause, None, clean);
+        self.gone(now, socket, after, cause, refusal, clean);
     }
 
     /// Bookkeeping of a connection that ended, whoever ended it.
@@ -160,13 +164,17 @@ impl Daemon {
             self.unclean = true;
             self.out.push_back(Output::Close(serving.socket, 1000, "stale daemon connection"));
             self.detached(self.last);
+            self.note_away(self.last, "the connection was lost while it was resumed".into(), None);
         }
     }
 
     /// Tells the world that no connection serves, if none does.
     pub(super) fn note_away(&mut self, now: Now, cause: Cow<'static, str>, refusal: Option<Refusal>) {
-        if self.serving.is_none() && self.candidate.is_none() && self.outage.state().0 != LinkState::Stopped {
+        if self.serving.is_none() && self.state() != LinkState::Stopped {
             self.outage.lost(now, cause, refusal, &mut self.told);
+            if self.candidate.is_some() {
+                self.outage.connected(now, &mut self.told);
+            }
         }
         self.changed = true;
     }

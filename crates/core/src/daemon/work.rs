@@ -229,7 +229,7 @@ impl Daemon {
     }
 
     pub(super) fn stop(&mut self, now: Now, patient: bool) {
-        if self.outage.state().0 == LinkState::Stopped {
+        if self.state() == LinkState::Stopped {
             self.out.push_back(Output::Stopped);
         } else if self.stopping.is_none() {
             self.stopping = Some(Stopping::Draining);

@@ -324,18 +324,18 @@ impl Link {
         if !self.unpublished {
             return Duration::MAX;
         }
-        let link = self.machine.snapshot(now);
-        if link.state == LinkState::Stopped && !self.goodbyes.is_empty() {
+        let state = self.machine.state();
+        if state == LinkState::Stopped && !self.goodbyes.is_empty() {
             return Duration::MAX;
         }
         let due = self.published_at + limits::STATUS_PACE;
-        if link.state == self.status.borrow().link.state && now.boot < due {
+        if state == self.status.borrow().link.state && now.boot < due {
             return due - now.boot;
         }
         self.unpublished = false;
         self.published_at = now.boot;
         self.status.send_replace(Arc::new(LinkSnapshot {
-            link,
+            link: self.machine.snapshot(now),
             taken: now,
             taken_at: self.turns.unix_ms(),
             route: Some(self.route.name()),

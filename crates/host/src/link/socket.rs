@@ -21,7 +21,7 @@ pub(super) enum Happened {
     Text(Utf8Bytes),
     Binary(Bytes),
     Control,
-    /// Everything fed so far is written.
+    /// There is room again.
     Drained,
     Unreadable(WireError),
     Closed(Option<(u16, Cow<'static, str>)>),
@@ -75,9 +75,10 @@ impl Socket {
         if self.owes_flush {
             match Pin::new(&mut self.ws).poll_flush(cx) {
                 Poll::Ready(Ok(())) => {
+                    let was_full = !self.has_room();
                     self.owes_flush = false;
-                    if std::mem::take(&mut self.unwritten) > 0 {
-                        self.drained = true;
+                    self.drained |= std::mem::take(&mut self.unwritten) > 0;
+                    if was_full {
                         return Poll::Ready(Happened::Drained);
                     }
                 }

@@ -232,6 +232,13 @@ fn every_close_of_the_base_relay_is_followed_by_another_try() {
 }
 
 #[test]
+fn a_relay_that_finds_no_common_version_makes_the_link_incompatible_too() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    rig.input(Input::Closed(socket, Some((1002, "no common link version".into()))));
+    assert_eq!(rig.state(), LinkState::Incompatible);
+}
+
+#[test]
 fn an_error_frame_ends_the_socket_because_its_close_may_never_come() {
     let mut rig = Rig::new(Compat::Base);
     rig.input(Input::Start);

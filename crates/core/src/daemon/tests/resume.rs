@@ -140,6 +140,7 @@ fn a_candidate_that_dies_while_it_resumes_takes_the_older_connection_with_it() {
     rig.out.clear();
     rig.input(Input::Closed(new, None));
     assert_eq!(rig.closed(), Some((old, 1000, "stale daemon connection")));
+    assert_eq!(rig.state(), LinkState::Blip);
     rig.pass(S);
     let third = rig.daemon_dials();
     rig.handshake(third, &[call_id(1)]);
@@ -158,6 +159,17 @@ fn a_candidate_that_dies_earlier_changes_nothing() {
     assert_eq!(rig.state(), LinkState::Healthy);
     rig.call(old, 1);
     assert_eq!(rig.run(), Some(call_id(1)));
+}
+
+#[test]
+fn a_link_is_not_called_healthy_while_only_an_unproven_connection_is_open() {
+    let (mut rig, old) = Rig::ready(Compat::Holdfast);
+    rig.now = rig.now.slept(S * 20);
+    rig.settle();
+    let new = rig.daemon_dials();
+    rig.input(Input::Closed(old, None));
+    assert_eq!(rig.state(), LinkState::Blip);
+    rig.handshake(new, &[]);
 }
 
 #[test]
