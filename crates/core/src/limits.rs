@@ -166,6 +166,8 @@ limits! {
     ROOM_TURN_MAX: Duration = secs(4), "time", "The relay's timer of a device never sleeps longer; below AWAKE_STEP_MAX.";
     STALL_NOTICED: Duration = secs(1), "time", "A timer this late means that the relay itself did not run; it then waits as long before it judges silence.";
     SOCKET_BUFFER: usize = 8 * KIB, "bytes", "Read buffer and flush threshold of one device socket; an idle device must fit 24 KiB in all.";
+    SOCKET_READ_BATCH: usize = 32, "frames", "Frames read from one socket before what they caused is written.";
+    CALL_PROGRESS_BEHIND: usize = 16, "updates", "Progress a slow request may fall behind; older updates go first, because newer ones say more.";
     CLOSE_WAIT: Duration = secs(2), "time", "How long a closed socket may take to write what is queued and read the peer's end.";
 
     ["The daemon's outbox"]

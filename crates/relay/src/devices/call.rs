@@ -7,13 +7,11 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use holdfast_core::id::CallId;
+use holdfast_core::limits;
 use holdfast_core::switchboard::{Input, Outcome, WaiterId};
 use parking_lot::Mutex;
 
 use super::room::DeviceRoom;
-
-/// Progress a slow reader may fall behind; older progress is dropped first, because newer says more.
-const PROGRESS_BEHIND: usize = 16;
 
 /// One waiting request. Dropping it before its end means leaving: the call is cancelled when the last waiter left.
 #[derive(Debug)]
@@ -171,7 +169,7 @@ impl std::fmt::Debug for Slot {
 impl Slot {
     pub(super) fn progress(&self, progress: CallProgress) {
         self.put(|slot| {
-            if slot.progress.len() == PROGRESS_BEHIND {
+            if slot.progress.len() == limits::CALL_PROGRESS_BEHIND {
                 slot.progress.pop_front();
             }
             slot.progress.push_back(progress);

@@ -23,9 +23,6 @@ use super::room::DeviceRoom;
 use super::transfer::Transfer;
 use super::wire::{Item, Next, Wire};
 
-/// Frames read before what they caused is written.
-const READ_BATCH: usize = 32;
-
 /// How a socket ended.
 enum End {
     /// We close it.
@@ -158,7 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
 
     /// Reads a batch. Ready with nothing: there may be more.
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
-        for _ in 0..READ_BATCH {
+        for _ in 0..limits::SOCKET_READ_BATCH {
             let message = match Pin::new(&mut self.ws).poll_next(cx) {
                 Poll::Ready(Some(Ok(message))) => message,
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(self.failed(&error))),
