@@ -122,9 +122,8 @@ impl StatusHub {
                 () = stop.cancelled() => break,
                 () = self.changed.notified() => {}
                 () = link_changed => {}
-                _ = every.tick() => {}
+                _ = every.tick() => self.look_at_disk(&file),
             }
-            self.look_at_disk(&file);
             self.snapshot();
             self.save_outages(&file).await;
             tokio::time::sleep(limits::STATUS_EVERY).await;
@@ -214,7 +213,8 @@ impl StatusHub {
 
 impl Facts {
     fn look_at_link(&mut self, now: UnixMs) -> (RelayStatus, CallCounts) {
-        let Some(link) = self.link.as_ref().map(|l| l.borrow().clone()) else {
+        // Marked as seen, so that waiting for a change waits for the next one.
+        let Some(link) = self.link.as_mut().map(|l| l.borrow_and_update().clone()) else {
             let relay = self.without_link.clone();
             self.health.link(&relay, None, now);
             return (relay, CallCounts::default());
