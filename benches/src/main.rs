@@ -1,7 +1,7 @@
 //! `make bench`: one table, one run, one load client for every row.
 //!
 //! `ROUNDS=3` for fewer rounds, `PEERS=0` to leave the peers out, `OUTAGES=5`, `DEVICES=1000` for less of those, and
-//! `ONLY=trip,big,memory,hostile,breaks,dead,growth` to run parts.
+//! `ONLY=trip,big,memory,idle,hostile,breaks,dead,growth` to run parts.
 
 mod child;
 mod growth;
@@ -19,6 +19,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+
+use tokio::runtime::{Builder, Runtime};
 
 use crate::child::Running;
 use crate::load::{Era, Target};
@@ -39,24 +41,29 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [] => runtime(1)?.block_on(bench()),
+        [] => single()?.block_on(bench()),
         ["stdio"] => roles::stdio::run(),
-        ["relay", devices] => runtime(1)?.block_on(roles::relay::run(devices.parse()?)),
-        ["daemon", relay] => runtime(1)?.block_on(roles::daemon::run(relay)),
-        ["fleet", relay] => runtime(1)?.block_on(roles::fleet::run(relay.parse()?)),
-        ["floor-front"] => runtime(1)?.block_on(roles::floor::front()),
-        ["floor-echo", front] => runtime(1)?.block_on(roles::floor::echo(front.parse()?)),
+        ["relay", devices] => as_shipped()?.block_on(roles::relay::run(devices.parse()?)),
+        ["daemon", relay] => as_shipped()?.block_on(roles::daemon::run(relay)),
+        ["fleet", relay] => single()?.block_on(roles::fleet::run(relay.parse()?)),
+        ["floor-front"] => single()?.block_on(roles::floor::front()),
+        ["floor-echo", front] => single()?.block_on(roles::floor::echo(front.parse()?)),
         _ => bail!("unknown role {arguments:?}"),
     }
 }
 
-/// `workers` threads; 1 means that everything runs on the main thread.
-fn runtime(workers: usize) -> Result<tokio::runtime::Runtime> {
-    let mut builder = match workers {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    Ok(builder.worker_threads(workers).enable_all().build()?)
+/// One thread: the driver, and roles that are not ours.
+fn single() -> Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Ours, as the binary runs them; `WORKERS` to try another number of threads.
+fn as_shipped() -> Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if let Ok(workers) = std::env::var("WORKERS") {
+        builder.worker_threads(workers.parse().context("WORKERS")?);
+    }
+    Ok(builder.enable_all().build()?)
 }
 
 /// What the environment asks for.
@@ -94,6 +101,9 @@ async fn bench() -> Result<()> {
     }
     if asked.wants("memory") {
         weight::memory(100_000, &mut goals).await?;
+    }
+    if asked.wants("idle") {
+        weight::idle(&mut goals).await?;
     }
     if asked.wants("hostile") {
         weight::hostile(&mut goals).await?;

@@ -77,3 +77,14 @@ pub fn forget_peak(pids: &[u32]) -> Result<()> {
     }
     Ok(())
 }
+
+/// How often the threads of a process gave up the processor to wait, since they began.
+pub fn wakeups(pid: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let waits = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    });
+    waits.sum()
+}

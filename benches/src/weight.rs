@@ -1,9 +1,12 @@
 //! What ours weighs: memory idle and after many calls, and what a hostile body costs.
 
+use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use tokio::process::Command;
 
+use crate::child::Running;
 use crate::load::{self, Connection, Era, Until};
 use crate::ours::Ours;
 use crate::table::{Goals, Wanted, mib, short};
@@ -13,6 +16,7 @@ use crate::usage;
 /// Bodies per kind of hostility.
 const BODIES: u32 = 5;
 const SETTLE: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Memory of relay and daemon together.
 pub async fn memory(calls: u64, goals: &mut Goals) -> Result<()> {
@@ -35,6 +39,35 @@ pub async fn memory(calls: u64, goals: &mut Goals) -> Result<()> {
     );
     goals.add("relay + daemon RSS, idle", Wanted::AtMost(25.0), mib(idle.rss), " MB");
     goals.add(format!("relay + daemon RSS, after {calls} calls"), Wanted::AtMost(40.0), mib(after.rss), " MB");
+    Ok(())
+}
+
+/// The real binary with nothing to do: everything in one process, its own device connected.
+pub async fn idle(goals: &mut Goals) -> Result<()> {
+    let binary = std::env::current_exe()?.with_file_name("holdfast");
+    let home = tempfile::tempdir()?;
+    let mut command = Command::new(binary);
+    command.args(["serve", "--json", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    for folder in ["data-dir", "config-dir", "workspace"] {
+        let path = home.path().join(folder);
+        std::fs::create_dir(&path)?;
+        command.arg(format!("--{folder}")).arg(path);
+    }
+    let mut serve = Running::start(&mut command).context("holdfast serve")?;
+    serve.hear::<serde_json::Value>().await?;
+    tokio::time::sleep(SETTLE * 3).await;
+    let before = usage::wakeups(serve.pid());
+    tokio::time::sleep(IDLE).await;
+    let wakeups = (usage::wakeups(serve.pid()) - before) as f64 / IDLE.as_secs_f64();
+    let memory = usage::memory(&[serve.pid()]);
+    println!(
+        "\nholdfast serve, idle: RSS {} MB, PSS {} MB, {} wake-ups/s",
+        short(mib(memory.rss)),
+        short(mib(memory.pss)),
+        short(wakeups)
+    );
+    goals.add("holdfast serve, idle: PSS", Wanted::AtMost(25.0), mib(memory.pss), " MB");
+    goals.add("holdfast serve, idle: wake-ups", Wanted::AtMost(5.0), wakeups, " /s");
     Ok(())
 }
 

@@ -6,14 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
 use holdfast_core::code::{Code, ToolError};
-use holdfast_core::daemon::{CallStep, Compat, Told};
+use holdfast_core::daemon::Compat;
 use holdfast_core::id::InstanceId;
 use holdfast_core::policy::{Availability, Policy, Profile};
-use holdfast_core::status::LinkState;
+use holdfast_core::status::{AppStatus, LinkState, OutageLog};
 use holdfast_core::tools::{Effect, Place, Timing, Tool};
 use holdfast_core::wire::Features;
 use holdfast_host::exec::{ExecOptions, Extra, LocalExecutor};
-use holdfast_host::link::{self, LinkObserver, LinkOptions, Proxies};
+use holdfast_host::link::{self, LinkOptions, Proxies};
+use holdfast_host::status_hub::StatusHub;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -75,13 +76,6 @@ fn echo() -> Extra {
     }
 }
 
-struct Quiet;
-
-impl LinkObserver for Quiet {
-    fn step(&self, _step: CallStep) {}
-    fn told(&self, _told: Told) {}
-}
-
 /// Runs until it is killed. The credential is the first line of stdin; every change of the link is said.
 pub async fn run(relay: &str) -> Result<()> {
     let mut token = String::new();
@@ -110,7 +104,10 @@ pub async fn run(relay: &str) -> Result<()> {
         data_dir,
         proxies: Proxies::Direct,
     };
-    let link = link::spawn(options, executor, Arc::new(Quiet))?;
+    // The timeline and the status are kept as in the product.
+    let hub = StatusHub::new(AppStatus::default(), OutageLog::default());
+    let link = link::spawn(options, executor, hub.clone())?;
+    hub.set_link(Some(link.status()));
     let mut status = link.status();
     link.start();
     let mut last = None;
