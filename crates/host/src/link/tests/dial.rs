@@ -72,7 +72,7 @@ async fn a_relay_that_is_not_there_is_tried_until_it_is() {
     drop(relay);
     let rig = Rig::new(&format!("http://{address}"), |_| {});
     rig.cause("refused").await;
-    let relay = Relay { listener: TcpListener::bind(address).await.expect("the port"), base: false };
+    let relay = Relay { listener: TcpListener::bind(address).await.expect("the port"), base: false, tls: None };
     let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
 }
@@ -141,4 +141,59 @@ async fn a_black_hole_is_given_up_and_dialled_again() {
     let _peer = relay.ready(&[]).await;
     rig.state(LinkState::Healthy).await;
     drop(silent);
+}
+
+/// A certificate for `localhost` that only a `ca_file` can vouch for, and its acceptor.
+fn certificate(folder: &std::path::Path, name: &str) -> (std::path::PathBuf, tokio_rustls::TlsAcceptor) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let file = folder.join(name);
+    std::fs::write(&file, made.cert.pem()).expect("written");
+    let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("a configuration");
+    (file, tokio_rustls::TlsAcceptor::from(Arc::new(config)))
+}
+
+#[tokio::test]
+async fn a_relay_with_a_certificate_of_our_own_authority_is_reached_over_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ca_file, tls) = certificate(folder.path(), "ca.pem");
+    let relay = Relay { tls: Some(tls), ..Relay::new().await };
+    let port = relay.listener.local_addr().expect("an address").port();
+    let mut rig = Rig::new(&format!("https://localhost:{port}"), |o| o.ca_file = Some(ca_file));
+    let mut peer = relay.ready(&[]).await;
+    peer.call(1).await;
+    rig.started().await;
+    rig.hands.finish(1, "1");
+    assert_eq!(peer.result().await, (id(1), "1".into()));
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_a_failed_attempt_and_sends_no_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, tls) = certificate(folder.path(), "relay.pem");
+    let (other, _) = certificate(folder.path(), "other.pem");
+    let relay = Relay { tls: Some(tls), ..Relay::new().await };
+    let port = relay.listener.local_addr().expect("an address").port();
+    let rig = Rig::new(&format!("https://localhost:{port}"), |o| o.ca_file = Some(other));
+    let tcp = relay.tcp().await;
+    assert!(soon(relay.tls.as_ref().expect("tls").accept(tcp)).await.is_err());
+    rig.cause("certificate").await;
+    assert_eq!(rig.link.status().borrow().link.state, LinkState::Connecting);
+}
+
+#[tokio::test]
+async fn a_ca_file_that_holds_no_certificate_is_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("empty.pem");
+    std::fs::write(&file, "nothing").expect("written");
+    let mut options = options("https://relay.example", folder.path());
+    options.ca_file = Some(file);
+    let made = spawn(options, Arc::new(Hands::default()), Arc::new(Ears::default()));
+    assert!(matches!(made, Err(LinkError::CaFile(_))));
 }

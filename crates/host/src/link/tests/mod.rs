@@ -23,6 +23,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
+use super::stream::BoxStream;
 use super::*;
 use crate::exec::{Advertised, CallSink, CancelReason, Executor, ProbeSink, Run};
 
@@ -146,11 +147,12 @@ impl Rig {
 struct Relay {
     listener: TcpListener,
     base: bool,
+    tls: Option<tokio_rustls::TlsAcceptor>,
 }
 
 impl Relay {
     async fn new() -> Relay {
-        Relay { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port"), base: false }
+        Relay { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port"), base: false, tls: None }
     }
 
     fn url(&self) -> String {
@@ -162,7 +164,12 @@ impl Relay {
     }
 
     async fn accept(&self) -> Peer {
-        let ws = soon(tokio_tungstenite::accept_async(self.tcp().await)).await.expect("an upgrade");
+        let tcp = self.tcp().await;
+        let stream: BoxStream = match &self.tls {
+            Some(tls) => Box::new(soon(tls.accept(tcp)).await.expect("a TLS handshake")),
+            None => Box::new(tcp),
+        };
+        let ws = soon(tokio_tungstenite::accept_async(stream)).await.expect("an upgrade");
         Peer { ws, n: 0, base: self.base }
     }
 
@@ -187,7 +194,7 @@ impl Relay {
 
 /// One socket of the relay.
 struct Peer {
-    ws: WebSocketStream<TcpStream>,
+    ws: WebSocketStream<BoxStream>,
     n: u64,
     base: bool,
 }
