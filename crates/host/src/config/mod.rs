@@ -13,7 +13,8 @@ pub use watch::watch;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use holdfast_core::policy::Profile;
+use holdfast_core::limits;
+use holdfast_core::policy::{Policy, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -55,6 +56,10 @@ pub struct RelayConfig {
     pub tls_key: Option<PathBuf>,
     /// Networks (CIDR) of reverse proxies whose forwarding headers are believed.
     pub behind_proxy: Vec<String>,
+    /// Origins of browser pages that may call this relay, besides its own.
+    pub allowed_origins: Vec<String>,
+    /// Largest request of a client, in MiB; at most 16.
+    pub body_max_mib: u32,
 }
 
 impl RelayConfig {
@@ -71,6 +76,8 @@ impl Default for RelayConfig {
             tls_cert: None,
             tls_key: None,
             behind_proxy: Vec::new(),
+            allowed_origins: Vec::new(),
+            body_max_mib: u32::try_from(limits::MCP_BODY_MAX >> 20).unwrap_or(u32::MAX),
         }
     }
 }
@@ -96,18 +103,24 @@ pub struct LinkConfig {
 }
 
 /// What clients may do on this machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// `review`: read. `edit`: and write files. `agent`: and run programs as this user. `full`: everything this user may.
-    /// A reload may tighten it, never loosen it.
-    #[schemars(with = "String", extend("enum" = ["review", "edit", "agent", "full"]))]
-    pub profile: Profile,
+    /// `review`: read. `edit`: and write files. `agent`, the default: and run programs as this user. `full`: everything
+    /// this user may. A reload may tighten it, never loosen it.
+    #[schemars(with = "Option<String>", extend("enum" = ["review", "edit", "agent", "full"]))]
+    pub profile: Option<Profile>,
 }
 
-impl Default for PolicyConfig {
-    fn default() -> Self {
-        PolicyConfig { profile: Profile::Agent }
+impl PolicyConfig {
+    /// The profile that was chosen, or the default one.
+    pub fn in_force(&self) -> Profile {
+        self.profile.unwrap_or(Profile::Agent)
+    }
+
+    /// The policy as the link advertises it.
+    pub fn policy(&self) -> Policy {
+        Policy::of(self.in_force(), if self.profile.is_some() { "explicit" } else { "default" })
     }
 }
 

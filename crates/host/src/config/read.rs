@@ -101,6 +101,8 @@ pub fn set_profile(path: &Path, profile: Profile) -> Result<(), ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_core::policy::Policy;
+
     use super::*;
     use crate::config::{BasePeer, LogLevel, RelayConfig};
 
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn an_empty_file_is_the_default_and_a_full_one_is_read() {
         assert_eq!(parse("", Path::new("c.toml")).unwrap(), Config::default());
-        assert_eq!(Config::default().policy.profile, Profile::Agent);
+        assert_eq!(Config::default().policy.policy(), Policy::of(Profile::Agent, "default"));
         assert_eq!(Config::default().relay.listen, RelayConfig::DEFAULT_LISTEN);
         let text = r#"
             policy.profile = "edit"
@@ -125,7 +127,8 @@ mod tests {
         let config = parse(text, Path::new("c.toml")).unwrap();
         assert_eq!(config.relay.url.unwrap().as_str(), "https://relay.example/");
         assert_eq!(config.link.compat, Some(BasePeer::MachineBridge1210));
-        assert_eq!((config.policy.profile, config.log.level), (Profile::Edit, LogLevel::Debug));
+        assert_eq!(config.policy.policy(), Policy::of(Profile::Edit, "explicit"));
+        assert_eq!(config.log.level, LogLevel::Debug);
     }
 
     #[test]

@@ -28,11 +28,11 @@ pub fn apply(running: &Config, edited: &Config) -> Applied {
                 applied.running.log = edited.log.clone();
                 applied.changed.push(key);
             }
-            "policy.profile" if edited.policy.profile < running.policy.profile => {
+            "policy.profile" if edited.policy.in_force() <= running.policy.in_force() => {
                 applied.running.policy = edited.policy.clone();
                 applied.changed.push(key);
             }
-            "policy.profile" => applied.not_loosened = Some(edited.policy.profile),
+            "policy.profile" => applied.not_loosened = Some(edited.policy.in_force()),
             _ => applied.restart.push(key),
         }
     }
@@ -62,14 +62,14 @@ mod tests {
     use crate::config::{LogLevel, PolicyConfig};
 
     fn with_profile(profile: Profile) -> Config {
-        Config { policy: PolicyConfig { profile }, ..Config::default() }
+        Config { policy: PolicyConfig { profile: Some(profile) }, ..Config::default() }
     }
 
     #[test]
     fn a_reload_tightens_the_policy_and_never_loosens_it() {
         let agent = with_profile(Profile::Agent);
         let tighter = apply(&agent, &with_profile(Profile::Review));
-        assert_eq!(tighter.running.policy.profile, Profile::Review);
+        assert_eq!(tighter.running.policy.in_force(), Profile::Review);
         assert_eq!(tighter.changed, ["policy.profile"]);
         let looser = apply(&agent, &with_profile(Profile::Full));
         assert_eq!(looser.running, agent);

@@ -90,9 +90,9 @@ impl Running {
             Command::PolicySet { profile } => {
                 let mut config = self.config.lock().await;
                 config::set_profile(&self.dirs.config_file(), profile).map_err(|e| CommandError::failed(&e))?;
-                config.policy.profile = profile;
+                config.policy.profile = Some(profile);
                 if let Some(link) = &self.link {
-                    link.set_profile(profile, &self.hub);
+                    link.set_policy(&config.policy, &self.hub);
                 }
                 Ok(json!({"policy": profile}))
             }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use holdfast_core::command::Engine;
 use holdfast_core::daemon::Compat;
 use holdfast_core::id::InstanceId;
-use holdfast_core::policy::{Policy, Profile};
 use holdfast_core::status::{EngineState, LinkState};
 use holdfast_core::wire::Features;
 use parking_lot::Mutex;
@@ -16,7 +15,7 @@ use url::Url;
 
 use super::StartError;
 use super::relay_engine::RelayEngine;
-use crate::config::{Config, LinkConfig};
+use crate::config::{Config, LinkConfig, PolicyConfig};
 use crate::exec::{ExecOptions, Executor as _, LocalExecutor};
 use crate::link::{self, LinkHandle, LinkOptions, Proxies};
 use crate::paths::{self, Dirs};
@@ -63,7 +62,7 @@ impl LinkEngine {
         let executor = LocalExecutor::open(ExecOptions {
             private: vec![dirs.config.clone()],
             diagnose: diagnose(hub),
-            ..ExecOptions::new(workspace.clone(), dirs.data.clone(), policy(config.policy.profile))
+            ..ExecOptions::new(workspace.clone(), dirs.data.clone(), config.policy.policy())
         })?;
         let relay = match (embedded, &config.relay.url) {
             (Some(relay), _) => relay.own_address(),
@@ -71,7 +70,7 @@ impl LinkEngine {
         };
         let relay = relay.ok_or(link::LinkError::Address("is missing"))?;
         hub.app(|app| {
-            app.policy = Some(config.policy.profile.as_str().into());
+            app.policy = Some(config.policy.in_force().as_str().into());
             app.workspace = Some(workspace.display().to_string());
             if embedded.is_none() {
                 app.mcp = relay.join("mcp").ok().map(String::from);
@@ -190,21 +189,17 @@ impl LinkEngine {
         Some((self.relay.clone(), token, self.settings.ca_file.clone()))
     }
 
-    pub(super) fn set_profile(&self, profile: Profile, hub: &StatusHub) {
-        self.executor.set_policy(policy(profile));
+    pub(super) fn set_policy(&self, policy: &PolicyConfig, hub: &StatusHub) {
+        self.executor.set_policy(policy.policy());
         if let Some(link) = self.handle() {
             link.advertised_changed();
         }
-        hub.app(|app| app.policy = Some(profile.as_str().into()));
+        hub.app(|app| app.policy = Some(policy.in_force().as_str().into()));
     }
 
     fn handle(&self) -> Option<LinkHandle> {
         self.link.lock().as_ref().map(|(link, _)| link.clone())
     }
-}
-
-fn policy(profile: Profile) -> Policy {
-    Policy::of(profile, if profile == Profile::Agent { "default" } else { "explicit" })
 }
 
 /// This machine's credential at its own relay: the one it has, if the relay knows it, else a new one.

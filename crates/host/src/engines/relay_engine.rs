@@ -105,6 +105,8 @@ fn options(dirs: &Dirs, config: &Config) -> Result<RelayOptions, StartError> {
     options.listen = settings.listen;
     options.public_url.clone_from(&settings.public_url);
     options.exposure = exposure;
+    options.allowed_origins.clone_from(&settings.allowed_origins);
+    options.body_max = usize::try_from(settings.body_max_mib).unwrap_or(usize::MAX).saturating_mul(1 << 20);
     if config.link.identity.is_some() {
         options.identity = Identity::base();
     }

@@ -41,7 +41,7 @@ impl Running {
         if applied.running.policy != config.policy
             && let Some(link) = &self.link
         {
-            link.set_profile(applied.running.policy.profile, &self.hub);
+            link.set_policy(&applied.running.policy, &self.hub);
         }
         *config = applied.running.clone();
         drop(config);
