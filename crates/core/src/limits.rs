@@ -280,6 +280,7 @@ limits! {
     HTTP_BODY_IDLE: Duration = secs(30), "time", "A request's body that brings nothing for this long is given up.";
     HTTP_HEADERS_MAX: usize = 64, "headers", "Header lines of one request.";
     HTTP_HEAD_MAX: usize = 64 * KIB, "bytes", "Head of one HTTP/1 request; it is refused by the first read that passes this.";
+    HTTP_DRAIN_MAX: usize = 32 * MIB, "bytes", "Body of a refused request that is read and forgotten, so that the answer is not lost to a reset.";
     HTTP_STREAMS_MAX: u32 = 256, "streams", "Concurrent HTTP/2 streams of one connection.";
     TLS_HANDSHAKE: Duration = secs(10), "time", "A TLS handshake must be done within this.";
     SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every OAuth, account and enrolment request.";

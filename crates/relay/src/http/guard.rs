@@ -61,7 +61,10 @@ pub(super) async fn guard(State(state): State<Arc<AppState>>, mut request: Reque
             }
             response
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => {
+            drain(request.into_body()).await;
+            refusal.into_response()
+        }
     };
     state.counters.answered(response.status());
     if let Some(request) = logged {
@@ -164,6 +167,13 @@ fn preflight(origin: &HeaderValue) -> Response {
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     response
+}
+
+/// Reads what a refused request still sends, within bounds: a client that is reset while it writes never reads why.
+async fn drain(body: Body) {
+    let mut body = Limited::new(body, limits::HTTP_DRAIN_MAX);
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+    drop(tokio::time::timeout(limits::HTTP_BODY_IDLE, rest).await);
 }
 
 /// Bounds the body in size and in the time it may stand still.
