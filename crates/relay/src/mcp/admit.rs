@@ -10,9 +10,10 @@ use super::Mcp;
 use crate::{ApiError, AuthFailure, Base, Principal, ResourcePath};
 
 /// The caller of a request. Looked at before the body is read.
-pub(super) fn admit(mcp: &Mcp, parts: &Parts) -> Result<Arc<Principal>, Response> {
-    let resource = ResourcePath::parse(parts.uri.path()).ok_or_else(|| ApiError::not_found().into_response())?;
-    let refused = |failure: Option<AuthFailure>| refusal(mcp, parts, &resource, failure);
+pub(super) fn admit(mcp: &Mcp, parts: &Parts) -> Result<Arc<Principal>, Box<Response>> {
+    let resource =
+        ResourcePath::parse(parts.uri.path()).ok_or_else(|| Box::new(ApiError::not_found().into_response()))?;
+    let refused = |failure: Option<AuthFailure>| Box::new(refusal(mcp, parts, &resource, failure));
     let bearer = bearer(parts).ok_or_else(|| refused(None))?;
     mcp.state.auth.check(bearer, &resource).map_err(|failure| refused(Some(failure)))
 }

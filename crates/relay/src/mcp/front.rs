@@ -48,11 +48,17 @@ struct Ask {
 }
 
 /// An error, and the request it answers if that much was understood.
-struct Refused(Option<RpcId>, RpcError);
+struct Refused(Option<RpcId>, Box<RpcError>);
+
+impl Refused {
+    fn to(id: &RpcId, error: RpcError) -> Self {
+        Refused(Some(id.clone()), Box::new(error))
+    }
+}
 
 impl From<RpcError> for Refused {
     fn from(error: RpcError) -> Self {
-        Refused(None, error)
+        Refused(None, Box::new(error))
     }
 }
 
@@ -61,7 +67,7 @@ pub(super) async fn post(State(mcp): State<Arc<Mcp>>, request: Request) -> Respo
     let (parts, body) = request.into_parts();
     let principal = match admit(&mcp, &parts) {
         Ok(principal) => principal,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     match answer(&mcp, &principal, parts, body).await {
         Ok(response) => response,
@@ -98,7 +104,7 @@ async fn call(mcp: &Arc<Mcp>, principal: &Arc<Principal>, ask: Ask, headers: &He
     };
     // Older sessions do not know an event without data.
     let primed = session.revision == revision::WITH_SESSIONS[0];
-    let stream = match session.start(&id, wanted).map_err(|error| Refused(Some(id.clone()), error))? {
+    let stream = match session.start(&id, wanted).map_err(|error| Refused::to(&id, error))? {
         Started::Joined(stream) => stream,
         Started::New(stream) => {
             let call = room.open(*open);
@@ -119,7 +125,7 @@ fn decide(mcp: &Mcp, principal: &Arc<Principal>, headers: &HeaderMap, body: &[u8
         }
         Message::Request { id, method, params } => {
             let decided = request(mcp, principal, headers, body, &id, &method, params);
-            decided.map_err(|error| Refused(Some(id), error))
+            decided.map_err(|error| Refused::to(&id, error))
         }
     }
 }
@@ -211,7 +217,7 @@ async fn initialize(
 ) -> Result<Response, Refused> {
     let (mut response, revision) = mcp.rest.initialize(principal, &id, parts, body).await;
     if let Some(revision) = revision {
-        let session = mcp.sessions.open(principal, revision, mcp.now()).map_err(|error| Refused(Some(id), error))?;
+        let session = mcp.sessions.open(principal, revision, mcp.now()).map_err(|error| Refused::to(&id, error))?;
         if let Ok(value) = HeaderValue::from_str(&session.id) {
             response.headers_mut().insert(SESSION_ID, value);
         }
@@ -224,7 +230,7 @@ pub(super) async fn get(State(mcp): State<Arc<Mcp>>, request: Request) -> Respon
     let (parts, _) = request.into_parts();
     let principal = match admit(&mcp, &parts) {
         Ok(principal) => principal,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let opened = || {
         if revision::header(&parts.headers)? == Some(revision::STATELESS) {
@@ -247,7 +253,7 @@ pub(super) async fn delete(State(mcp): State<Arc<Mcp>>, request: Request) -> Res
     let (parts, _) = request.into_parts();
     let principal = match admit(&mcp, &parts) {
         Ok(principal) => principal,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let ended = || {
         if revision::header(&parts.headers)? == Some(revision::STATELESS) {

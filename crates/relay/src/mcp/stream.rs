@@ -191,7 +191,7 @@ impl Reader {
 }
 
 /// Where a client wants to go on: `<epoch>-<stream>/<event>`.
-pub(super) fn parse_event_id<'a>(text: &'a str) -> Option<(&'a str, u64, u64)> {
+pub(super) fn parse_event_id(text: &str) -> Option<(&str, u64, u64)> {
     let (stream, event) = text.rsplit_once('/')?;
     let (epoch, stream) = stream.rsplit_once('-')?;
     Some((epoch, stream.parse().ok()?, event.parse().ok()?))

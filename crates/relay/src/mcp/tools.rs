@@ -130,7 +130,7 @@ impl ToolSet {
         match tools::allowed(tool.class, role, &device.policy) {
             Err(Refusal::Role) => refused(Code::AuthorizationDenied, "tool is not allowed for this account role"),
             Err(Refusal::Policy) => refused(Code::PolicyDenied, "the device's policy does not allow this tool"),
-            Ok(()) if device.tools.iter().any(|have| *have == tool.name) => Ok(Found::Device(tool)),
+            Ok(()) if device.tools.contains(&tool.name) => Ok(Found::Device(tool)),
             Ok(()) => Err(RpcError::invalid_params("unknown tool")),
         }
     }
