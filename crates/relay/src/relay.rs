@@ -198,6 +198,7 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
         None => options.listen,
     };
     let (state, tls) = assemble(&options, addr).await?;
+    forget_expired(&state).await;
     let (stop, abort, tasks) = (state.stop.clone(), CancellationToken::new(), TaskTracker::new());
     let server = Server {
         app: crate::http::app(&state),
@@ -214,7 +215,6 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
     if let Some(certificates) = tls {
         tasks.spawn(certificates.watch(stop.clone()));
     }
-    forget_expired(&state).await;
     tasks.spawn(housekeeping(state.clone(), stop.clone()));
     let admin = Admin { state: state.clone() };
     Ok(RelayHandle { addr, admin, state, stop, abort, tasks })

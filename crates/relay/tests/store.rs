@@ -51,15 +51,15 @@ fn writes_for_ever_when_it_is_the_child() {
     table(&store);
     let first = numbers(&store).last().copied().unwrap_or(0) + 1;
     let (acked, acks) = channel();
-    for n in first..first + 100_000 {
-        let acked = acked.clone();
-        both(&store, n, 512, move |outcome| acked.send((n, outcome)).unwrap());
-        if n % 8 == 0 {
-            for _ in 0..8 {
-                let (n, outcome) = acks.recv().unwrap();
-                outcome.unwrap();
-                println!("acked {n}");
-            }
+    for group in 0.. {
+        // Eight at once, so that some share a commit.
+        for n in first + group * 8..first + group * 8 + 8 {
+            let acked = acked.clone();
+            both(&store, n, 512, move |outcome| acked.send((n, outcome)).unwrap());
+        }
+        for (n, outcome) in acks.iter().take(8) {
+            outcome.unwrap();
+            println!("acked {n}");
         }
     }
 }
