@@ -54,7 +54,7 @@ fn lasting(seconds: u64) -> Ask {
 
 #[test]
 fn every_call_ends_once_and_runs_at_most_once_whatever_the_network_does() {
-    histories(weather(Wire::Feature), 3000);
+    histories(weather(Wire::Feature), 2500);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn every_call_ends_once_and_runs_at_most_once_on_the_base_wire() {
 
 #[test]
 fn every_call_ends_once_though_processes_die_sleep_and_are_cloned() {
-    histories(Weather { deaths: true, sleep: true, clones: true, ..weather(Wire::Feature) }, 3000);
+    histories(Weather { deaths: true, sleep: true, clones: true, ..weather(Wire::Feature) }, 2500);
 }
 
 #[test]
@@ -74,8 +74,38 @@ fn every_call_ends_once_though_processes_die_sleep_and_are_cloned_on_the_base_wi
 
 #[test]
 fn frames_swallowed_one_in_a_hundred_are_no_silent_loss() {
-    histories(Weather { swallow: 10, ..weather(Wire::Feature) }, 1500);
+    histories(Weather { swallow: 10, ..weather(Wire::Feature) }, 1000);
     histories(Weather { swallow: 10, sleep: true, deaths: true, ..weather(Wire::Feature) }, 500);
+}
+
+#[test]
+fn on_the_base_wire_a_swallowed_frame_may_cost_the_outcome_but_never_a_second_run_or_a_lie() {
+    histories(Weather { swallow: 10, ..weather(Wire::Base) }, 500);
+}
+
+/// Nothing but swallowed frames happens, so there is no excuse.
+#[test]
+fn with_numbered_frames_a_proxy_that_swallows_costs_no_outcome() {
+    let mut swallowed = 0;
+    for seed in 0..100 {
+        let mut pair = Pair::ready(Wire::Feature, seed);
+        pair.net.swallow = 10;
+        let waiters: Vec<_> = (0..40)
+            .map(|_| {
+                pair.pass(S / 2);
+                pair.ask(lasting(2))
+            })
+            .collect();
+        assert!(pair.until(S * 120, |pair| pair.truth.open().is_empty()), "{seed}");
+        for waiter in waiters {
+            // A call that was not sent because handshakes were swallowed too is told so.
+            let unsent =
+                pair.truth.end_of(waiter) == Some(&Ended::Failed(Code::Unavailable)) && !pair.truth.ran(waiter);
+            assert!(unsent || pair.truth.end_of(waiter) == Some(&Ended::Done), "{seed}");
+        }
+        swallowed += pair.net.swallowed;
+    }
+    assert!(swallowed > 100, "{swallowed}");
 }
 
 /// A reset one second into a 5 s call, whose path comes back after `dark`.

@@ -64,6 +64,8 @@ impl Daemon {
             Heard::Pong(beat) if !self.acked() => {
                 for (id, label) in self.outbox.read_until(beat) {
                     self.arrived(&id, &label);
+                    // Without an acknowledgement this is no proof: should the relay name the id again, then as one that ran.
+                    self.calls.remember(&id, Fate::Lost);
                 }
             }
             Heard::Acked(id, matched) => {

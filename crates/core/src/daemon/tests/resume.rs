@@ -229,6 +229,21 @@ fn on_the_base_wire_lost_and_never_seen_ids_are_answered_by_results() {
 }
 
 #[test]
+fn on_the_base_wire_a_result_that_a_pong_answered_for_is_never_said_not_to_have_run() {
+    let (mut rig, socket) = Rig::ready(Compat::Base);
+    rig.call(socket, 1);
+    rig.finish(1, "1");
+    assert_eq!(rig.results(socket).len(), 1);
+    rig.pass(S * 25);
+    let frames = rig.written(socket);
+    let DaemonFrame::Heartbeat(beat) = &frames[0].frame else { panic!() };
+    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: beat.ts.clone() }));
+    let new = rig.cut(socket);
+    rig.handshake(new, &[call_id(1)]);
+    assert_eq!(rig.results(new), [(call_id(1), "execution_failed".into())]);
+}
+
+#[test]
 fn a_list_with_a_repeated_or_bad_id_is_a_protocol_error() {
     for ids in [r#"["call_abcdefgh","call_abcdefgh"]"#, r#"["nope"]"#, "7"] {
         let mut rig = Rig::new(Compat::Base);
