@@ -75,6 +75,17 @@ async fn a_result_of_almost_8_mib_arrives_at_64_kib_per_second() {
 }
 
 #[tokio::test]
+async fn arguments_of_5_mib_arrive_at_64_kib_per_second() {
+    let stand = Stand::start(WireKind::Feature).await;
+    let text = "x".repeat(5_000_000);
+    stand.proxy.set(|faults| faults.down.rate = Some(64 * 1024));
+    let answer = stand.modern().call("write_file", json!({"path": "big", "content": text})).send().await;
+    assert_eq!(answer.expect("an answer").code(), None);
+    assert_eq!(std::fs::read_to_string(stand.home.workspace().join("big")).expect("a file"), text);
+    assert_eq!(stand.proxy.seen().down.of("ready_ack"), 1, "the link never broke");
+}
+
+#[tokio::test]
 async fn a_half_open_base_link_is_noticed_and_its_call_completes() {
     let stand = Stand::start(WireKind::Base).await;
     let client = stand.modern();

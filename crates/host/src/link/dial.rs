@@ -230,6 +230,7 @@ fn tcp_connector() -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    tcp.set_send_buffer_size(Some(limits::LINK_SEND_BUFFER));
     tcp
 }
 
