@@ -94,7 +94,7 @@ async fn only_the_right_host_origin_and_token_get_in() {
         let headers = [host.clone(), format!("Authorization: {wrong}")];
         assert_eq!(get(&headers), (401, "authentication_failed".into()));
     }
-    assert_eq!(get(&[host.clone()]), (401, "authentication_failed".into()));
+    assert_eq!(get(std::slice::from_ref(&host)), (401, "authentication_failed".into()));
     assert_eq!(get(&[host.clone(), bearer.clone(), bearer.clone()]).0, 401, "two tokens");
     let in_url = api.raw(&format!("GET /api/status?token={}", api.token), std::slice::from_ref(&host), "");
     assert_eq!(in_url.0, 401);

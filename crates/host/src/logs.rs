@@ -3,7 +3,7 @@
 //! `rmcp` never logs below `warn`: its debug lines hold the arguments of calls.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use holdfast_core::limits;
@@ -38,8 +38,11 @@ impl Logs {
             NonBlockingBuilder::default().buffered_lines_limit(limits::LOG_QUEUE).lossy(true).finish(file);
         let (filter, handle) = reload::Layer::new(targets(level));
         let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer).with_filter(filter);
-        let shown =
-            tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).with_filter(LevelFilter::WARN);
+        let shown = tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .with_target(false)
+            .with_filter(LevelFilter::WARN);
         // A second start in one process (tests, an embedding shell) keeps what is there.
         let _ = tracing_subscriber::registry().with(lines).with(shown).try_init();
         Ok(Logs { level: handle, _writer: guard })

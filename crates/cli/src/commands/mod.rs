@@ -61,7 +61,9 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
             told(&folders, &answer, "stopped")?;
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);
+            print::line(String::from_utf8_lossy(&script).trim_end());
         }
         Command::ConfigSchema => print::json(&holdfast_host::config::schema())?,
     }

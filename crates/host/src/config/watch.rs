@@ -35,6 +35,10 @@ pub async fn watch(path: PathBuf, edited: mpsc::Sender<()>, stop: CancellationTo
         tracing::warn!("the configuration is polled, because its folder cannot be watched: {e}");
     }
     let mut seen = look(&path);
+    // It may have changed between the reading at the start and this first look.
+    if edited.send(()).await.is_err() {
+        return;
+    }
     loop {
         tokio::select! {
             () = stop.cancelled() => return,

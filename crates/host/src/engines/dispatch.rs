@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_core::command::{Command, Engine, Secret};
+use holdfast_core::status::{EngineState, WarningCode};
 use holdfast_relay::{Admin, ApiError, TokenRequest};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -133,7 +134,11 @@ impl Running {
         let mut known = false;
         if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
             known = true;
-            relay.lock().await.run(&self.hub).await?;
+            if let Err(error) = relay.lock().await.run(&self.hub).await {
+                self.hub.engine(Engine::Relay, EngineState::Failed);
+                self.hub.warn(WarningCode::RelayFailed, format!("the relay of this machine does not run: {error}"));
+                return Err(error.into());
+            }
         }
         if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
             known = true;

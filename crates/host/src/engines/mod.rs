@@ -16,9 +16,8 @@ pub use relay_engine::closed_store;
 
 use std::sync::Arc;
 
-use holdfast_core::command::Engine;
 use holdfast_core::limits;
-use holdfast_core::status::{AppStatus, EngineState, LinkState, WarningCode};
+use holdfast_core::status::{AppStatus, LinkState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -180,12 +179,5 @@ async fn take_lock(dirs: &Dirs) -> Result<DataLock, LockError> {
             }
             other => return other,
         }
-    }
-}
-
-fn engine_failed(hub: &StatusHub, engine: Engine, why: &dyn std::fmt::Display) {
-    hub.engine(engine, EngineState::Failed);
-    if engine == Engine::Relay {
-        hub.warn(WarningCode::RelayFailed, format!("the relay of this machine does not run: {why}"));
     }
 }

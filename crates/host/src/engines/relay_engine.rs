@@ -8,7 +8,7 @@ use holdfast_core::switchboard::Identity;
 use holdfast_relay::{Admin, Exposure, Offline, RelayHandle, RelayOptions};
 use url::Url;
 
-use super::{StartError, engine_failed};
+use super::StartError;
 use crate::config::Config;
 use crate::files;
 use crate::paths::Dirs;
@@ -38,22 +38,15 @@ impl RelayEngine {
         if self.handle.is_some() {
             return Ok(());
         }
-        match holdfast_relay::start(self.options.clone()).await {
-            Ok(handle) => {
-                // Started again, it shall be found where it was.
-                self.options.listen.set_port(handle.addr.port());
-                tracing::info!(addr = %handle.addr, "the relay listens");
-                hub.app(|app| app.mcp = Some(handle.mcp_url()));
-                hub.engine(Engine::Relay, EngineState::Running);
-                hub.clear(WarningCode::RelayFailed);
-                self.handle = Some(handle);
-                Ok(())
-            }
-            Err(error) => {
-                engine_failed(hub, Engine::Relay, &error);
-                Err(error.into())
-            }
-        }
+        let handle = holdfast_relay::start(self.options.clone()).await?;
+        // Started again, it shall be found where it was.
+        self.options.listen.set_port(handle.addr.port());
+        tracing::info!(addr = %handle.addr, "the relay listens");
+        hub.app(|app| app.mcp = Some(handle.mcp_url()));
+        hub.engine(Engine::Relay, EngineState::Running);
+        hub.clear(WarningCode::RelayFailed);
+        self.handle = Some(handle);
+        Ok(())
     }
 
     pub(super) async fn stop(&mut self, hub: &StatusHub) {
