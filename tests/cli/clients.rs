@@ -57,6 +57,24 @@ async fn a_client_is_approved_by_typing_the_code_its_page_shows() {
 }
 
 #[tokio::test]
+async fn cutting_all_access_ends_every_token_and_stops_the_link_until_it_is_started_again() {
+    let home = Home::new();
+    let serve = serve(&home).await;
+    let token = home.ok(&["token", "create", "--name", "ci"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    assert_eq!(client.call("list_dir", json!({})).send().await.expect("an answer").code(), None);
+    assert!(!home.run(&["client", "revoke"]).await.status.success(), "whom?");
+    home.ok(&["client", "revoke", "--all"]).await;
+    assert_eq!(client.call("list_dir", json!({})).send().await.expect("an answer").status, 401);
+    assert_eq!(home.json(&["token", "list", "--json"]).await, json!([]));
+    assert_eq!(home.json(&["status", "--json"]).await["relay"]["state"], "stopped");
+    home.ok(&["start"]).await;
+    let token = home.ok(&["token", "create", "--name", "ci"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    assert_eq!(client.call("list_dir", json!({})).send().await.expect("an answer").code(), None);
+}
+
+#[tokio::test]
 async fn with_two_accounts_and_none_named_a_token_is_an_error() {
     let stand = Stand::start(WireKind::Feature).await;
     let relay = &stand.relay.home;

@@ -252,7 +252,11 @@ pub enum Client {
     /// Take away what a client was granted
     Revoke {
         /// A client's id, or one grant's, as listed
-        client: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        client: Option<String>,
+        /// Cut all access: every grant and token ends, running calls are killed, the link stops
+        #[arg(long)]
+        all: bool,
     },
 }
 

@@ -145,9 +145,17 @@ pub async fn client(folders: &Folders, command: Client) -> Result<(), Failure> {
             }
             Ok(())
         }
-        Client::Revoke { client } => {
+        Client::Revoke { client: Some(client), all: _ } => {
             let answer = ask(&dirs, Ask::ClientRevoke { client }).await?;
             told(folders, &answer, "the client is no longer let in")
+        }
+        Client::Revoke { client: None, all: _ } => {
+            let answer = ask(&dirs, Ask::CutAllAccess {}).await?;
+            told(
+                folders,
+                &answer,
+                "nobody is let in any more, and the link is stopped; `holdfast start` starts it again",
+            )
         }
     }
 }
