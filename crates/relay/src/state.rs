@@ -138,8 +138,9 @@ impl Site {
 
 /// Whether a Host header names this origin; the scheme's own port may be left out or written.
 fn is_host_of(host: &str, origin: &str) -> bool {
-    let Some((scheme, authority)) = origin.split_once("://") else { return false };
-    let own_port = if scheme == "https" { ":443" } else { ":80" };
+    let http = origin.strip_prefix("http://").map(|authority| (authority, ":80"));
+    let named = http.or_else(|| origin.strip_prefix("https://").map(|authority| (authority, ":443")));
+    let Some((authority, own_port)) = named else { return false };
     let bare = host.strip_suffix(own_port).unwrap_or(host);
     authority.eq_ignore_ascii_case(host) || authority.eq_ignore_ascii_case(bare)
 }

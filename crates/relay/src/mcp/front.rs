@@ -300,7 +300,9 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Whether the client can read an event stream: it says so, or says nothing.
 fn reads_streams(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    values.peek().is_none() || values.any(|value| value.contains("text/event-stream") || value.contains("*/*"))
+    let reads =
+        |range: &str| range.trim_start().starts_with("text/event-stream") || range.trim_start().starts_with("*/*");
+    values.peek().is_none() || values.any(|value| value.split(',').any(reads))
 }
 
 async fn read_body(body: Body) -> Result<Bytes, RpcError> {
