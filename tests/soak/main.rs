@@ -75,10 +75,10 @@ async fn a_result_of_almost_8_mib_arrives_at_64_kib_per_second() {
 }
 
 #[tokio::test]
-async fn arguments_of_5_mib_arrive_at_64_kib_per_second() {
+async fn arguments_of_5_mib_arrive_at_128_kib_per_second() {
     let stand = Stand::start(WireKind::Feature).await;
     let text = "x".repeat(5_000_000);
-    stand.proxy.set(|faults| faults.down.rate = Some(64 * 1024));
+    stand.proxy.set(|faults| faults.down.rate = Some(128 * 1024));
     let answer = stand.modern().call("write_file", json!({"path": "big", "content": text})).send().await;
     assert_eq!(answer.expect("an answer").code(), None);
     assert_eq!(std::fs::read_to_string(stand.home.workspace().join("big")).expect("a file"), text);
