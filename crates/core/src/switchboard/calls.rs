@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub(super) budget: Duration,
     /// The rest until the deadline while it does not run: detached, or its result is on its way.
     pub(super) left: Duration,
+    /// The ping written behind its big arguments: its pong says that they arrived, and only then the deadline counts.
+    pub(super) arriving: Option<u64>,
     /// Transfers of its result that had the wrong digest.
     pub(super) bad_transfers: u32,
     pub(super) stage: Stage,
@@ -130,6 +132,7 @@ impl Switchboard {
             restored: false,
             budget,
             left: budget,
+            arriving: None,
             bad_transfers: 0,
             stage: Stage::Queued,
         };

@@ -1,5 +1,7 @@
 //! Waiting calls, and the window of what the device takes at once.
 
+use std::time::Duration;
+
 use super::calls::Stage;
 use super::{EndKind, Note, SocketId, Switchboard, Timer};
 use crate::code::{Code, ToolError};
@@ -72,13 +74,30 @@ impl Switchboard {
         // Taken out while it is written, so that writing may use the rest of the machine.
         let Some(mut call) = self.calls.remove(id) else { return };
         call.request.timeout_ms = millis(call.budget);
-        call.left = call.budget + limits::SETTLEMENT;
+        // Big arguments may take as long as the transfer rule allows; the tool's time begins when they have arrived.
+        let bytes = call.request.arguments.get().len();
+        let big = bytes > limits::CHUNK_FRAME_MAX;
+        let transfer = Duration::from_secs(if big { (bytes / limits::TRANSFER_MIN_RATE) as u64 } else { 0 });
+        call.left = call.budget + limits::SETTLEMENT + transfer;
         call.stage = Stage::Sent { socket, instance: instance.clone() };
         self.timers.stop(&Timer::Wait(id.clone()));
         self.timers.set(Timer::Deadline(id.clone()), Due::awake(now, call.left));
         self.transmit_call(socket, &call.request);
+        call.arriving = big.then(|| self.ping(socket));
         self.calls.insert(id.clone(), call);
         self.note(Note::Sent { call: id.clone() });
+    }
+
+    /// A pong: the calls whose arguments stood before that ping have arrived.
+    pub(super) fn arrived_before(&mut self, now: Now, nonce: u64) {
+        if let Some(call) = self.calls.values_mut().find(|call| call.arriving == Some(nonce)) {
+            call.arriving = None;
+            let deadline = Timer::Deadline(call.request.id.clone());
+            // Without a running deadline its result is already on its way.
+            if self.timers.get(&deadline).is_some() {
+                self.timers.set(deadline, Due::awake(now, call.budget + limits::SETTLEMENT));
+            }
+        }
     }
 
     /// The instance never saw this call: it is sent again with what is left of its budget, before all that wait.
@@ -87,7 +106,7 @@ impl Switchboard {
         self.timers.stop(&Timer::Deadline(id.clone()));
         let Some(call) = self.calls.get_mut(id) else { return };
         let left = running.map_or(call.left, |due| due.left(now));
-        let budget = left.saturating_sub(limits::SETTLEMENT);
+        let budget = left.saturating_sub(limits::SETTLEMENT).min(call.budget);
         if call.restored || budget < limits::REDISPATCH_MIN {
             let error = ToolError::nothing_done(Code::Unavailable, "the call did not reach the device");
             return self.end(now, id, Err(error), EndKind::Expired);

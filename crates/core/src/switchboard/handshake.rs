@@ -74,6 +74,7 @@ impl Switchboard {
         let Some(socket) = self.socket(id) else { return };
         socket.heard = now.boot;
         let ready = socket.is_ready();
+        self.arrived_before(now, nonce);
         let asked = |socket: &&Socket| matches!(socket.role, Role::Challenging { nonce: asked } if asked == nonce);
         if let Some(newcomer) = self.sockets.iter().find(asked).filter(|_| ready).map(|socket| socket.id) {
             self.refuse(now, newcomer);

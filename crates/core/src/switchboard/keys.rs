@@ -171,6 +171,7 @@ impl Switchboard {
                 restored: true,
                 budget: restored.budget,
                 left: restored.budget + limits::SETTLEMENT,
+                arriving: None,
                 bad_transfers: 0,
                 stage: Stage::Detached { instance },
             };

@@ -118,6 +118,24 @@ fn no_word_within_deadline_and_settlement_is_unknown_and_leaves_the_socket_alone
 }
 
 #[test]
+fn the_deadline_of_big_arguments_counts_from_their_arrival() {
+    let mut desk = Desk::new();
+    let socket = desk.ready(&holdfast(1));
+    let waiter = desk.open_with(|call| {
+        let text = format!("{{\"x\":\"{}\"}}", "a".repeat(5_000_000));
+        call.arguments = serde_json::value::RawValue::from_string(text).expect("json");
+    });
+    let (asked, nonce) = *desk.pings.last().expect("a ping behind the arguments");
+    assert_eq!(asked, socket);
+    desk.pass_alive(socket, S * 80);
+    desk.tell(Input::Ponged { socket, nonce });
+    desk.pass_alive(socket, S * 65 - MS);
+    assert_eq!(desk.error(waiter), None);
+    desk.pass(MS);
+    assert_eq!(desk.error(waiter), Some((Code::OutcomeUnknown, false)));
+}
+
+#[test]
 fn the_deadline_waits_while_a_frame_is_being_received() {
     let mut desk = Desk::new();
     let socket = desk.ready(&holdfast(1));
