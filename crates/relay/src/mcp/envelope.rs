@@ -10,9 +10,6 @@ use serde_json::value::RawValue;
 
 use super::reply::RpcError;
 
-/// Longest method name; the base relay's bound.
-const METHOD_MAX: usize = 256;
-
 /// The id of a request. Equal ids of different JSON types are different ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
@@ -91,8 +88,8 @@ pub(super) fn read(body: &[u8]) -> Result<Message<'_>, RpcError> {
         };
     };
     let method = text(method)
-        .filter(|method| !method.trim().is_empty() && method.len() <= METHOD_MAX)
-        .ok_or_else(|| RpcError::invalid_request("method must be a text of 1 to 256 bytes"))?;
+        .filter(|method| !method.trim().is_empty())
+        .ok_or_else(|| RpcError::invalid_request("method must be a text"))?;
     if raw.params.is_some_and(|params| !is_object(params)) {
         return Err(RpcError::invalid_request("params must be an object"));
     }

@@ -149,3 +149,20 @@ async fn rmcp_answers_the_rest_in_a_session() {
     assert_eq!(modern.result()["resultType"], "complete");
     assert_eq!(modern.result()["cacheScope"], "private");
 }
+
+#[tokio::test]
+async fn a_relay_that_stops_ends_the_open_listeners_and_leaves_no_call_without_an_answer() {
+    let stage = Stage::start().await;
+    let mut device = stage.device(&["list_dir"]).await;
+    let session = stage.session().await;
+    let http = holdfast_testkit::mcp::http();
+    let request = http.get(&stage.url).bearer_auth(&stage.token).header("mcp-session-id", session.id());
+    let mut listener = SseReader::new(request.send().await.unwrap());
+    let events = session.start_call(1, "list_dir", json!({})).await.unwrap();
+    let call = device.called().await;
+    let stopped = tokio::spawn(stage.relay.shutdown());
+    assert_eq!(listener.next().await.unwrap(), None);
+    device.succeed(&call, json!({"n": 1})).await;
+    assert_eq!(events.answer().await.unwrap().content(), &json!({"n": 1}));
+    stopped.await.unwrap();
+}
