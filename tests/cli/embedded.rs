@@ -1,9 +1,13 @@
 //! `holdfast serve` alone: this computer only.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use holdfast_testkit::home::Home;
 use holdfast_testkit::mcp::{Modern, Session};
 use holdfast_testkit::process::Process;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// `holdfast serve` with an embedded relay on a free port.
 pub async fn serve(home: &Home) -> Process {
@@ -24,6 +28,26 @@ async fn two_commands_lead_to_a_tool_call() {
     assert_eq!(answer.expect("an answer").content()["content"], "hello\n");
     let session = Session::open(serve.ready_text("mcp"), &*token).await;
     assert_eq!(session.call("read_file", arguments).await.expect("an answer").content()["content"], "hello\n");
+}
+
+#[tokio::test]
+async fn without_json_it_says_where_it_listens_and_how_to_connect() {
+    let home = Home::new();
+    let mut serve = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut serve = serve.stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let mut lines = BufReader::new(serve.stdout.take().expect("piped")).lines();
+    let mut said = String::new();
+    while !said.contains("static token") {
+        let line = tokio::time::timeout(Duration::from_secs(30), lines.next_line()).await;
+        said.push_str(&line.expect("a greeting").expect("a line").unwrap_or_else(|| panic!("it ended: {said}")));
+        said.push('\n');
+    }
+    for part in
+        ["MCP address   http://127.0.0.1:", "claude mcp add", "codex mcp add", "holdfast approve CODE", "/holdfast"]
+    {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+    serve.kill().await.expect("killed");
 }
 
 #[tokio::test]
