@@ -33,11 +33,15 @@ impl Switchboard {
     /// Where calls may be sent now. Nowhere while a socket is being proven with calls named on it, while the device is
     /// about to sleep, and when the relay stops.
     fn open_socket(&self) -> Option<(SocketId, InstanceId, Window)> {
-        let paused = self.sockets.iter().any(|socket| matches!(socket.role, Role::Resuming { .. }));
         let sleeping = self.home.as_ref().is_some_and(|home| home.hold.is_some());
-        let ready = self.ready_socket().filter(|_| !paused && !sleeping && !self.stop.refuses())?;
+        let ready = self.ready_socket().filter(|_| !self.paused() && !sleeping && !self.stop.refuses())?;
         let peer = ready.peer.as_ref()?;
         Some((ready.id, peer.instance.clone(), peer.window))
+    }
+
+    /// A socket is being proven and calls are named on it.
+    fn paused(&self) -> bool {
+        self.sockets.iter().any(|socket| matches!(socket.role, Role::Resuming { .. }))
     }
 
     /// Sends what may be sent: control calls first, then the others, each first come first.
@@ -117,8 +121,11 @@ impl Switchboard {
         self.wait(now, id);
     }
 
-    /// A call has waited long enough for a ready device or a place.
+    /// A call has waited long enough for a ready device or a place. A pause does not count: it lasts a report at most.
     pub(super) fn waited(&mut self, now: Now, id: &CallId) {
+        if self.paused() {
+            return self.timers.set(Timer::Wait(id.clone()), Due::boot(now, limits::REPORT_TIMEOUT));
+        }
         let error = if self.open_socket().is_some() {
             self.busy()
         } else {

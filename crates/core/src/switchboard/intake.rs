@@ -21,7 +21,7 @@ pub struct Arrival {
 /// What is wrong with a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// Not base64, not the next offset, other totals than before, too long, or too many transfers at once.
+    /// Not base64, not the next offset, other totals than before, or too long.
     #[error("a chunk out of place")]
     OutOfPlace,
     /// All bytes are there and their digest is another.
@@ -29,8 +29,9 @@ pub enum ChunkError {
     Digest,
 }
 
-/// Decodes the frames of one socket and holds its unfinished transfers: at most
-/// [`limits::CHUNK_TRANSFERS_MAX`], each at most [`limits::FRAME_MAX`] bytes. Dropped with the socket, so that a
+/// Decodes the frames of one socket and holds its unfinished transfers, oldest first: at most
+/// [`limits::CHUNK_TRANSFERS_MAX`], each at most [`limits::FRAME_MAX`] bytes. One more makes the oldest go: most likely its
+/// call was cancelled in the middle, and its rest never comes. Dropped with the socket, so that a
 /// transfer cut in the middle starts again.
 #[derive(Default)]
 pub struct Intake(Vec<Transfer>);
@@ -85,11 +86,13 @@ impl Intake {
                 at
             }
             Some(at) => at,
-            None if self.0.len() < limits::CHUNK_TRANSFERS_MAX => {
+            None => {
+                if self.0.len() == limits::CHUNK_TRANSFERS_MAX {
+                    self.0.remove(0);
+                }
                 self.0.push(Transfer::new(chunk, total));
                 self.0.len() - 1
             }
-            None => return Err(ChunkError::OutOfPlace),
         };
         let transfer = &mut self.0[at];
         let begun = transfer.text.len();
@@ -104,7 +107,7 @@ impl Intake {
         if transfer.text.len() < total {
             return Ok(None);
         }
-        self.0.swap_remove(at).finish().map(Some)
+        self.0.remove(at).finish().map(Some)
     }
 }
 
@@ -222,16 +225,18 @@ mod tests {
     }
 
     #[test]
-    fn transfers_at_once_are_bounded() {
+    fn transfers_at_once_are_bounded_and_one_that_was_given_up_makes_room() {
         let mut intake = Intake::default();
-        let first = |i: u8| {
+        let all = |i: u8| {
             let id = CallId::mint([i; 32]);
-            pieces(&id, &result(&id, "\"abcdefghijklmnopqrstuvwxyz\""), 40).swap_remove(0)
+            pieces(&id, &result(&id, "\"abcdefghijklmnopqrstuvwxyz\""), 40)
         };
         for i in 0..limits::CHUNK_TRANSFERS_MAX {
-            assert!(feed(&mut intake, first(i as u8)).is_none());
+            assert!(feed(&mut intake, all(i as u8).swap_remove(0)).is_none());
         }
-        assert!(matches!(feed(&mut intake, first(99)), Some(Err(ChunkError::OutOfPlace))));
-        assert_eq!(intake.0.len(), limits::CHUNK_TRANSFERS_MAX);
+        let whole: Vec<_> = all(99).into_iter().filter_map(|c| feed(&mut intake, c)).collect();
+        assert!(matches!(whole.as_slice(), [Ok(_)]));
+        assert_eq!(intake.0.len(), limits::CHUNK_TRANSFERS_MAX - 1);
+        assert!(matches!(feed(&mut intake, all(0).swap_remove(1)), Some(Err(ChunkError::OutOfPlace))));
     }
 }

@@ -117,7 +117,7 @@ impl Switchboard {
             Some(Ok(result)) => {
                 // Other transfers may go on: their next chunk sets the timer again, a stalled one still finds its call
                 // without a deadline, so the timer stays while there is such a call.
-                if !self.transferring(id, call) {
+                if !self.transferring(id, Some(call)) {
                     self.timers.stop(&Timer::Chunks(id));
                 }
                 self.result(now, id, result);
@@ -127,11 +127,11 @@ impl Switchboard {
         }
     }
 
-    /// Whether another call than this one is in transfer on a socket: sent there, without a running deadline.
-    fn transferring(&self, id: SocketId, but: &CallId) -> bool {
+    /// Whether a call (other than this one) is in transfer on a socket: sent there, without a running deadline.
+    fn transferring(&self, id: SocketId, but: Option<&CallId>) -> bool {
         self.calls.iter().any(|(call_id, call)| {
             matches!(call.stage, Stage::Sent { socket, .. } if socket == id)
-                && call_id != but
+                && Some(call_id) != but
                 && self.timers.get(&Timer::Deadline(call_id.clone())).is_none()
         })
     }
@@ -152,12 +152,12 @@ impl Switchboard {
     }
 
     pub(super) fn chunk_due(&mut self, now: Now, id: SocketId) {
-        match self.socket(id) {
-            Some(socket) if socket.mid_frame => {
-                self.timers.set(Timer::Chunks(id), Due::boot(now, limits::STALL_NOTICED));
-            }
-            Some(_) => self.close(now, id, close::LIVENESS, Loss::Silence),
-            None => {}
+        if self.socket(id).is_some_and(|socket| socket.mid_frame) {
+            return self.timers.set(Timer::Chunks(id), Due::boot(now, limits::STALL_NOTICED));
+        }
+        // Nobody waits for the rest of a result whose call was cancelled, and the daemon does not send it.
+        if self.transferring(id, None) {
+            self.close(now, id, close::LIVENESS, Loss::Silence);
         }
     }
 }

@@ -307,6 +307,19 @@ fn the_first_piece_of_a_result_stops_the_deadline_and_a_stalled_transfer_kills_t
 }
 
 #[test]
+fn a_call_cancelled_in_the_middle_of_its_transfer_leaves_the_link_alone() {
+    let mut desk = Desk::new();
+    let socket = desk.ready(&holdfast(1));
+    let waiter = desk.open();
+    let call = desk.id(waiter);
+    desk.say(socket, chunk(&call, 0));
+    desk.leave(waiter);
+    assert_eq!(desk.cancels(socket), [call]);
+    desk.pass_alive(socket, limits::TRANSFER_WINDOW * 2);
+    assert_eq!(desk.closes.get(&socket), None);
+}
+
+#[test]
 fn a_result_whose_digest_never_fits_fails_after_three_transfers() {
     let mut desk = Desk::new();
     let waiter = desk.open();

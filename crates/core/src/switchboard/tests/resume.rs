@@ -112,6 +112,17 @@ fn the_reports_pause_does_not_count_toward_readiness() {
 }
 
 #[test]
+fn the_reports_pause_does_not_count_toward_the_wait_of_a_new_call() {
+    let mut desk = Desk::new();
+    let waiter = desk.open();
+    desk.pass(limits::QUEUE_WAIT - S);
+    let socket = desk.prove(&holdfast(1));
+    desk.pass(S * 2);
+    desk.say(socket, DaemonFrame::ResumeReport(ResumeReport::default()));
+    assert_eq!(desk.calls(socket), [desk.id(waiter)]);
+}
+
+#[test]
 fn what_the_daemon_lost_is_unknown_and_what_it_never_saw_is_sent_again_with_the_rest_of_its_budget() {
     let mut desk = Desk::new();
     let old = desk.ready(&holdfast(1));
