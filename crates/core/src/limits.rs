@@ -131,6 +131,7 @@ limits! {
     SUSPEND_HOLD: Duration = secs(12 * 3600), "time", "How long the relay keeps the calls of a device that announced its sleep.";
     SUSPEND_ACK_WAIT: Duration = secs(4), "time", "How long sleep is delayed for the relay's answer; logind allows 5 s.";
     INCUMBENT_PING: Duration = secs(5), "time", "How long the relay waits for the incumbent's answer before it lets another instance in.";
+    IN_USE_TOLD: Duration = secs(600), "time", "How long the incumbent is told of a refused instance; twice IN_USE_RETRY, so that one that keeps trying is told without a gap.";
     IN_USE_RETRY: Duration = secs(300), "time", "How often a refused or signed-out daemon tries by itself.";
     RECONNECT_FAST: Duration = millis(250), "time", "Reconnect interval while calls are detached or results wait, at first.";
     RECONNECT_FAST_FOR: Duration = secs(5), "time", "How long RECONNECT_FAST holds.";
@@ -346,6 +347,7 @@ mod tests {
 
     #[test]
     fn the_relations_between_limits_hold() {
+        assert!(IN_USE_TOLD >= IN_USE_RETRY * 2);
         assert!(FRAME_MAX > RESULT_MAX);
         assert!(CHUNK_FRAME_MAX < CHUNK_THRESHOLD);
         assert!(SILENCE_DEAD >= HEARTBEAT * 2, "one lost heartbeat must not kill a link");

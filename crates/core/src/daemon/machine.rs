@@ -374,6 +374,14 @@ impl Daemon {
         self.device_in_use = None;
     }
 
+    /// Whether another instance uses this device's credential, as the relay says or as it showed.
+    pub(super) fn told_in_use(&mut self, now: Now, in_use: bool) {
+        if in_use && self.device_in_use.is_none() {
+            self.told.push(Told::DeviceInUse);
+        }
+        self.device_in_use = in_use.then(|| self.device_in_use.unwrap_or(now.boot));
+    }
+
     fn sleep_announced(&mut self, now: Now) {
         let Some(session) = self.ready_mut().filter(|session| session.features.has(Feature::Suspend)) else {
             self.out.push_back(Output::AllowSleep);

@@ -30,8 +30,9 @@ pub(super) enum Heard {
     BadCall(Option<CallId>),
     /// Nobody waits for this call.
     Cancel(CallId),
-    /// The relay has read everything sent before the heartbeat of this number.
-    Pong(u64),
+    /// The relay has read everything sent before the heartbeat of this number, and says whether another instance came with
+    /// this device's credential.
+    Pong { beat: Option<u64>, in_use: bool },
     /// A result arrived; whether somebody waited for it.
     Acked(CallId, bool),
     /// The relay keeps the calls while this machine sleeps.
@@ -331,7 +332,9 @@ impl Session {
             }
             (RelayFrame::ToolCall(call), Phase::Ready) => Ok(Heard::Call(call)),
             (RelayFrame::CancelCall(cancel), Phase::Ready) => Ok(Heard::Cancel(cancel.id)),
-            (RelayFrame::Pong(pong), _) => Ok(pong.ts.and_then(|ts| ts.as_u64()).map_or(Heard::Nothing, Heard::Pong)),
+            (RelayFrame::Pong(pong), _) => {
+                Ok(Heard::Pong { beat: pong.ts.and_then(|ts| ts.as_u64()), in_use: pong.in_use })
+            }
             (RelayFrame::ToolResultAck(ack), Phase::Ready) if self.features.has(Feature::Ack) => {
                 Ok(Heard::Acked(ack.id, ack.matched))
             }

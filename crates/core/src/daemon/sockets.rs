@@ -94,9 +94,8 @@ impl Daemon {
         let is = |c: Close| word.as_ref().is_some_and(|(code, reason)| *code == c.0 && reason == c.1);
         let code = word.as_ref().map_or(1006, |(code, _)| *code);
         let (after, cause): (After, Cow<'static, str>) = if is(close::IN_USE) || is(close::REPLACED) {
-            if self.session(socket).is_some() && self.device_in_use.is_none() {
-                self.device_in_use = Some(now.boot);
-                self.told.push(Told::DeviceInUse);
+            if self.session(socket).is_some() {
+                self.told_in_use(now, true);
             }
             (After::Refusal, "device_in_use".into())
         } else if is(close::INCOMPATIBLE) {

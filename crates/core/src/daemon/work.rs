@@ -61,7 +61,8 @@ impl Daemon {
                     self.cancel(now, &id, CancelReason::Caller);
                 }
             }
-            Heard::Pong(beat) if !self.acked() => {
+            Heard::Pong { in_use, .. } if self.acked() => self.told_in_use(now, in_use),
+            Heard::Pong { beat: Some(beat), .. } => {
                 for (id, label) in self.outbox.read_until(beat) {
                     self.arrived(&id, &label);
                     // Without an acknowledgement this is no proof: should the relay name the id again, then as one that ran.

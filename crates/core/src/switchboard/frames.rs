@@ -3,6 +3,7 @@
 use super::intake::Arrival;
 use super::socket::Role;
 use super::{Loss, SocketId, Switchboard};
+use crate::limits;
 use crate::time::Now;
 use crate::wire::close::{self, Close};
 use crate::wire::{DaemonFrame, Feature, Heartbeat, Numbered, Pong, RelayFrame, WireError};
@@ -78,7 +79,9 @@ impl Switchboard {
 
     fn pong(&mut self, now: Now, id: SocketId, beat: Heartbeat) {
         let ts = beat.ts.unwrap_or_else(|| u64::try_from(now.boot.as_millis()).unwrap_or(u64::MAX).into());
-        self.transmit(id, &RelayFrame::Pong(Pong { ts: Some(ts) }));
+        let lately = self.in_use_at.is_some_and(|at| now.boot < at + limits::IN_USE_TOLD);
+        let in_use = lately && self.socket(id).is_some_and(|socket| socket.is_ready() && socket.has(Feature::Live));
+        self.transmit(id, &RelayFrame::Pong(Pong { ts: Some(ts), in_use }));
     }
 }
 

@@ -148,6 +148,9 @@ pub struct Pong {
     /// Echo of the heartbeat's.
     #[serde(default)]
     pub ts: Option<serde_json::Number>,
+    /// Ours: another instance came with this device's credential lately and was refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_use: bool,
 }
 
 /// `error`.

@@ -46,12 +46,12 @@ fn without_acks_a_result_is_kept_until_the_pong_to_a_later_heartbeat() {
     rig.call(socket, 1);
     rig.finish(1, "1");
     assert_eq!(rig.results(socket).len(), 1);
-    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: early.ts.clone() }));
+    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: early.ts.clone(), in_use: false }));
     assert_eq!(rig.daemon.snapshot(rig.now).calls.queued_results, 1, "that heartbeat was sent before the result");
     rig.pass(S * 25);
     let frames = rig.written(socket);
     let DaemonFrame::Heartbeat(late) = &frames[0].frame else { panic!() };
-    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: late.ts.clone() }));
+    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: late.ts.clone(), in_use: false }));
     assert_eq!(rig.daemon.snapshot(rig.now).calls.queued_results, 0);
 }
 
@@ -173,7 +173,7 @@ fn a_waiting_result_above_64_kib_is_stored_loaded_when_needed_and_removed_when_a
     rig.input(Input::Stored(id.clone(), true));
     rig.pass(S);
     let socket = rig.daemon_dials();
-    rig.handshake(socket, &[id.clone()]);
+    rig.handshake(socket, std::slice::from_ref(&id));
     assert!(rig.results(socket).is_empty());
     assert!(rig.out.iter().any(|o| matches!(o, Output::Load(loaded) if *loaded == id)));
     rig.input(Input::Loaded(id.clone(), Some(text)));
@@ -200,7 +200,7 @@ fn only_a_full_disk_replaces_a_result() {
     rig.pass(S);
     let socket = rig.daemon_dials();
     rig.handshake(socket, &(0..5).map(call_id).collect::<Vec<_>>());
-    let replaced: Vec<_> = rig.results(socket).into_iter().map(|(id, text)| (id, text)).collect();
+    let replaced = rig.results(socket);
     assert_eq!(replaced, [(call_id(3), "result_too_large".into()), (call_id(4), "result_too_large".into())]);
 }
 

@@ -184,6 +184,18 @@ fn a_late_close_of_an_older_connection_touches_nothing() {
 }
 
 #[test]
+fn the_relays_word_that_another_instance_came_is_a_warning_while_it_holds() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for (in_use, since) in [(true, Some(rig.now.boot)), (true, Some(rig.now.boot)), (false, None)] {
+        rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: None, in_use }));
+        assert_eq!(rig.daemon.snapshot(rig.now).device_in_use, since);
+        rig.pass(S);
+    }
+    assert_eq!(rig.told().iter().filter(|told| ***told == Told::DeviceInUse).count(), 1, "told once");
+    assert_eq!(rig.state(), LinkState::Healthy);
+}
+
+#[test]
 fn on_the_base_wire_an_empty_list_after_an_unclean_end_is_not_believed_the_first_time() {
     let (mut rig, socket) = Rig::ready(Compat::Base);
     rig.call(socket, 1);
@@ -237,7 +249,7 @@ fn on_the_base_wire_a_result_that_a_pong_answered_for_is_never_said_not_to_have_
     rig.pass(S * 25);
     let frames = rig.written(socket);
     let DaemonFrame::Heartbeat(beat) = &frames[0].frame else { panic!() };
-    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: beat.ts.clone() }));
+    rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: beat.ts.clone(), in_use: false }));
     let new = rig.cut(socket);
     rig.handshake(new, &[call_id(1)]);
     assert_eq!(rig.results(new), [(call_id(1), "execution_failed".into())]);

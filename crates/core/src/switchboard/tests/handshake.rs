@@ -224,6 +224,12 @@ fn another_instance_is_refused_while_the_incumbent_answers() {
     let call = desk.id(waiter);
     desk.finish(incumbent, &call, "1");
     assert_eq!(desk.got(waiter), Some("1"), "nothing of the incumbent changed");
+    for (after, told) in [(S * 5, true), (limits::IN_USE_TOLD - S * 5, false)] {
+        desk.pass_alive(incumbent, after);
+        desk.heartbeat(incumbent);
+        let Some(RelayFrame::Pong(pong)) = desk.frames[&incumbent].last() else { panic!("no pong") };
+        assert_eq!(pong.in_use, told, "the incumbent is told while the other keeps trying");
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl Peer {
         loop {
             match soon(self.ws.next()).await.expect("an open socket").expect("a message") {
                 Message::Text(text) => match DaemonFrame::decode(&text).expect("valid").frame {
-                    DaemonFrame::Heartbeat(beat) => self.say(&RelayFrame::Pong(wire::Pong { ts: beat.ts })).await,
+                    DaemonFrame::Heartbeat(beat) => self.say(&RelayFrame::Pong(wire::Pong { ts: beat.ts, in_use: false })).await,
                     frame => return frame,
                 },
                 Message::Close(frame) => panic!("closed: {frame:?}"),
