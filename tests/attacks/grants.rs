@@ -103,3 +103,24 @@ async fn a_revoked_client_loses_access_and_refresh_at_once() {
     let (refused, body): (u16, Value) = client.refresh(tokens["refresh_token"].as_str().expect("a token")).await;
     assert_eq!((refused, &body["error"]), (400, &json!("invalid_grant")));
 }
+
+#[tokio::test]
+async fn cutting_all_access_ends_every_token_kills_what_runs_and_stops_the_link() {
+    let stand = Stand::start(WireKind::Feature).await;
+    let tokens = OAuthClient::register(&stand.relay.mcp()).await.log_in(ACCOUNT, PASSWORD).await;
+    let access = tokens["access_token"].as_str().expect("a token");
+    let client = stand.modern();
+    let call = tokio::spawn(async move { client.call("run_process", work("a")).send().await });
+    stand.journal_has("started a").await;
+    stand.relay.home.ok(&["client", "revoke", "--all"]).await;
+    stand.work_ended("a").await;
+    if let Ok(answer) = call.await.expect("no panic") {
+        assert_eq!(answer.code(), Some("cancelled"), "{answer:?}");
+    }
+    for token in [&*stand.token, access] {
+        assert_eq!(status(&stand.relay.mcp(), token).await, 401);
+    }
+    stand.home.ok(&["client", "revoke", "--all"]).await;
+    stand.proxy.until("the link's end", |seen| seen.open == 0).await;
+    assert_eq!(stand.status().await["relay"]["state"], "stopped");
+}
