@@ -91,7 +91,11 @@ impl Calls {
         if self.seen.insert(id.clone(), fate).is_none() {
             self.order.push_back(id.clone());
         }
-        while self.seen.len() > limits::SEEN_IDS_MAX || self.order.len() > 2 * limits::SEEN_IDS_MAX {
+        // Each id is looked at once: where all of them must stay, looking again finds nothing else.
+        for _ in 0..self.order.len() {
+            if self.seen.len() <= limits::SEEN_IDS_MAX && self.order.len() <= 2 * limits::SEEN_IDS_MAX {
+                break;
+            }
             let Some(oldest) = self.order.pop_front() else { break };
             match self.seen.get(&oldest) {
                 // Calls that run and results that wait are bounded by their own limits and must not be forgotten.
@@ -235,6 +239,18 @@ mod tests {
         assert_eq!(calls.seen.len(), limits::SEEN_IDS_MAX);
         assert_eq!(calls.fate(&id(0)), Some(Fate::Running));
         assert_eq!(calls.fate(&id(1)), None);
+    }
+
+    #[test]
+    fn results_that_wait_are_remembered_however_many_they_are() {
+        let mut calls = Calls::default();
+        for n in 0..=limits::SEEN_IDS_MAX {
+            calls.remember(&id(n), Fate::Held);
+        }
+        assert_eq!(calls.seen.len(), limits::SEEN_IDS_MAX + 1);
+        calls.remember(&id(0), Fate::Lost);
+        calls.remember(&id(limits::SEEN_IDS_MAX + 1), Fate::Held);
+        assert_eq!(calls.fate(&id(0)), None, "what may be forgotten still is");
     }
 
     #[test]

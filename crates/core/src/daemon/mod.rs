@@ -5,8 +5,8 @@
 //! small frame pass a big result, and what makes a frame's number the order in which it was written.
 //!
 //! Parts: [`Dialer`] decides when to try and [`Outage`] what is told to people, and both serve any client that dials;
-//! `session` is one connection, `sockets` what becomes of connections, `calls` the table of calls, `outbox` the results on their way, `resume` what happens after
-//! a cut, `work` what happens to a call.
+//! `session` is one connection, `sockets` what becomes of connections, `calls` the table of calls, `outbox` the results on
+//! their way, `resume` what happens after a cut, `work` what happens to a call.
 
 mod calls;
 mod dial;

@@ -1,4 +1,4 @@
-//! Features two Holdfasts agree on; see `spec` table in docs/ARCHITECTURE.md.
+//! Features two Holdfasts agree on: the additions to the base wire.
 
 use serde::{Deserialize, Serialize};
 
