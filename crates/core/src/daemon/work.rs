@@ -309,8 +309,8 @@ pub(super) fn outcome_unknown(message: &str) -> ToolError {
 fn splice(text: &str, n: Option<u64>) -> String {
     let Some(n) = n else { return text.to_owned() };
     let mut numbered = String::with_capacity(text.len() + 24);
-    numbered.push_str(&text[..text.len() - 1]);
     // Writing to a String cannot fail.
-    let _ = write!(numbered, ",\"n\":{n}}}");
+    let _ = write!(numbered, "{{\"n\":{n},");
+    numbered.push_str(&text[1..]);
     numbered
 }
