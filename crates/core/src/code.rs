@@ -1,5 +1,7 @@
 //! Error codes: what UI and clients match on. Texts are for people and may change.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -103,7 +105,7 @@ impl<'de> Deserialize<'de> for Code {
 }
 
 /// An error as a client sees it: `{code, message, retryable, details?}`.
-#[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Serialize, Deserialize, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct ToolError {
     /// What happened.
@@ -137,6 +139,13 @@ impl ToolError {
     }
 }
 
+// Message and details are the tool's words, a program's output among them: they are never printed.
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ToolError({}{})", self.code.as_str(), if self.retryable { ", retryable" } else { "" })
+    }
+}
+
 impl PartialEq for ToolError {
     fn eq(&self, other: &Self) -> bool {
         self.code == other.code
@@ -156,5 +165,11 @@ mod tests {
             assert_eq!(Code::parse(code.as_str()), *code);
         }
         assert_eq!(Code::parse("weird"), Code::ExecutionFailed);
+    }
+
+    #[test]
+    fn what_a_tool_said_is_not_printed() {
+        let error = ToolError::nothing_done(Code::Busy, "secret").with_details(&"secret");
+        assert_eq!(format!("{error:?}"), "ToolError(busy, retryable)");
     }
 }

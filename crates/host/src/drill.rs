@@ -92,8 +92,7 @@ pub(crate) async fn run(
         return Err(CommandError::new("unavailable", "the link is not up now, so there is nothing to cut"));
     }
     if now.calls.pending > 0 && !order.force {
-        let text =
-            format!("{} calls are running; the drill waits for them to end, or takes --force", now.calls.pending);
+        let text = format!("{} calls are running; let them end first, or give --force", now.calls.pending);
         return Err(CommandError::new("busy", text));
     }
     let (lines, coming) = mpsc::channel(64);

@@ -49,12 +49,22 @@ pub trait Executor: Send + Sync + 'static {
 }
 
 /// News of a running call.
-#[derive(Debug)]
 pub enum Update {
     /// It made progress.
     Progress(Progress),
     /// It ended; the last update of a call.
     Finished(Outcome),
+}
+
+impl fmt::Debug for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Update::Progress(progress) => write!(f, "Progress({progress:?})"),
+            Update::Finished(outcome) => {
+                write!(f, "Finished({})", outcome.as_ref().map_or_else(|error| error.code.as_str(), |_| "done"))
+            }
+        }
+    }
 }
 
 /// Where a call's news goes. Non-blocking. Dropped unfinished, it reports `internal_error`.
