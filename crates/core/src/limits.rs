@@ -81,6 +81,7 @@ const fn millis(ms: u64) -> Duration {
 limits! {
     ["The wire"]
     FRAME_MAX: usize = 8 * MIB, "bytes", "One frame each way, as on the base wire; a longer one closes 1009.";
+    FRAME_PEEK_ABOVE: usize = 16 * KIB, "bytes", "Longer numbered frames are told apart by how they begin, so that they are read once.";
     CHUNK_FRAME_MAX: usize = 64 * KIB, "bytes", "One chunk frame of a big result, so that control frames get between them.";
     CHUNK_THRESHOLD: usize = 256 * KIB, "bytes", "Results above this are sent in chunks; without the feature it is the limit of a result.";
     RESULT_MAX: usize = 8 * MIB - 64 * KIB, "bytes", "Largest result on the link: FRAME_MAX less an envelope.";

@@ -223,6 +223,7 @@ impl DaemonFrame {
 mod tests {
     use super::*;
     use crate::code::Code;
+    use crate::limits;
     use crate::wire::{RelayFrame, ToolCall};
 
     #[test]
@@ -233,7 +234,7 @@ mod tests {
         let DaemonFrame::ToolResult(result) = &read.frame else { panic!("wrong type") };
         assert_eq!(result.outcome.as_ref().expect("ok").get(), raw);
         assert_eq!(read.frame.encode(None), text);
-        assert_eq!(read.frame.encode(Some(7)), text.replace("}}", "},\"n\":7}"));
+        assert_eq!(read.frame.encode(Some(7)), text.replacen('{', "{\"n\":7,", 1));
     }
 
     #[test]
@@ -247,6 +248,24 @@ mod tests {
         let DaemonFrame::ToolResult(result) = DaemonFrame::decode(text).expect("valid").frame else { panic!() };
         let error = result.outcome.expect_err("failed");
         assert_eq!((error.code, error.retryable), (Code::ExecutionFailed, true));
+    }
+
+    #[test]
+    fn a_big_numbered_frame_is_read_as_a_small_one() {
+        for (size, kind) in
+            [(10, "heartbeat"), (limits::FRAME_PEEK_ABOVE, "heartbeat"), (limits::FRAME_PEEK_ABOVE, "odd")]
+        {
+            let text = format!(r#"{{"n":7,"type":"{kind}","ts":3,"more":"{}"}}"#, "a".repeat(size));
+            match DaemonFrame::decode(&text) {
+                Ok(Numbered { n, frame: DaemonFrame::Heartbeat(beat) }) if kind == "heartbeat" => {
+                    assert_eq!((n, beat.ts), (Some(7), Some(3.into())));
+                }
+                other => assert_eq!((other.map(|_| ()), kind), (Err(WireError::UnknownType), "odd")),
+            }
+            if kind == "heartbeat" {
+                assert!(DaemonFrame::decode(&text[..text.len() - 1]).is_err(), "half a frame is none");
+            }
+        }
     }
 
     #[test]

@@ -343,7 +343,15 @@ impl World {
         assert!(pending.active <= limits::DEVICE_CALLS_MAX);
         assert_eq!(pending.active, pending.queued + pending.sent + pending.detached + pending.uncommitted);
         let (window, reserve) = if self.speakers[0].features.is_some() { (6, 4) } else { (16, 2) };
-        let out: Vec<_> = self.dispatched.keys().filter(|call| !self.ended.contains(*call)).collect();
+        // A call that was reported unknown takes no place until it is sent again.
+        let is_out = |(call, sent): &(&CallId, &usize)| *sent > self.unknown.get(*call).unwrap_or(&0);
+        let out: Vec<_> = self
+            .dispatched
+            .iter()
+            .filter(is_out)
+            .map(|(call, _)| call)
+            .filter(|call| !self.ended.contains(*call))
+            .collect();
         assert!(out.len() <= window, "more than the device takes");
         let ordinary = out.iter().filter(|call| !self.controls.contains(**call)).count();
         assert!(ordinary <= window - reserve, "ordinary calls on reserved places");
