@@ -44,11 +44,16 @@ struct Arguments<'a> {
 
 /// What `echo` says to these arguments.
 pub fn said(arguments: &RawValue) -> Result<Box<RawValue>> {
-    let arguments: Arguments<'_> = serde_json::from_str(arguments.get())?;
-    Ok(match arguments.text {
+    read(arguments).map(|(text, _)| text)
+}
+
+fn read(arguments: &RawValue) -> Result<(Box<RawValue>, Option<u64>)> {
+    let Arguments { text, delay_ms } = serde_json::from_str(arguments.get())?;
+    let text = match text {
         Some(text) => text.to_owned(),
         None => RawValue::from_string("\"\"".into())?,
-    })
+    };
+    Ok((text, delay_ms))
 }
 
 fn echo() -> Extra {
@@ -66,11 +71,12 @@ fn echo() -> Extra {
         },
         run: Arc::new(|arguments| {
             Box::pin(async move {
-                let delay = serde_json::from_str::<Arguments<'_>>(arguments.get()).ok().and_then(|a| a.delay_ms);
+                let not_ours = |_| ToolError::new(Code::InvalidRequest, "not what echo takes");
+                let (text, delay) = read(&arguments).map_err(not_ours)?;
                 if let Some(delay) = delay {
                     tokio::time::sleep(Duration::from_millis(delay)).await;
                 }
-                said(&arguments).map_err(|_| ToolError::new(Code::InvalidRequest, "not what echo takes"))
+                Ok(text)
             })
         }),
     }

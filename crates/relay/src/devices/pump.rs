@@ -38,8 +38,16 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(room: Arc<DeviceRoom>
     let (socket, wire) = room.connect();
     let io = Metered::new(io, Arc::clone(&wire), Arc::clone(&room.shared));
     let ws = WebSocketStream::from_raw_socket(io, Role::Server, Some(config())).await;
-    let mut pump =
-        Pump { room, socket, wire, ws, intake: Intake::default(), unflushed: false, transfer: Transfer::default() };
+    let mut pump = Pump {
+        room,
+        socket,
+        wire,
+        ws,
+        intake: Intake::default(),
+        unflushed: false,
+        yielded: false,
+        transfer: Transfer::default(),
+    };
     let end = poll_fn(|cx| pump.poll(cx)).await;
     let word = match &end {
         End::Peer(word) => word.clone(),
@@ -91,6 +99,7 @@ struct Pump<S> {
     ws: WebSocketStream<Metered<S>>,
     intake: Intake,
     unflushed: bool,
+    yielded: bool,
     transfer: Transfer,
 }
 
@@ -98,6 +107,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         // While this task runs it looks into its queue by itself and need not be woken for it.
         self.wire.attend();
+        // Requests that are ready to run go first, so that what they queue leaves with the same write.
+        self.yielded = !self.yielded && self.wire.has_items();
+        if self.yielded {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             if let Poll::Ready(end) = self.write(cx) {
                 return Poll::Ready(end);

@@ -85,6 +85,11 @@ impl Wire {
         sleep
     }
 
+    /// Whether frames wait.
+    pub(super) fn has_items(&self) -> bool {
+        !self.queue.lock().items.is_empty()
+    }
+
     /// Takes the next thing.
     pub(super) fn next(&self) -> Next {
         let mut queue = self.queue.lock();
