@@ -39,7 +39,7 @@ pub struct Config {
 
 /// The relay: a remote one, or the embedded one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RelayConfig {
     /// Address of a remote relay. Without it `holdfast serve` embeds one.
     #[schemars(with = "Option<String>")]
@@ -92,7 +92,7 @@ pub enum BasePeer {
 
 /// How daemon and relay speak to each other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkConfig {
     /// Daemon: demand a relay of exactly this name and version, and use no feature of the link.
     pub compat: Option<BasePeer>,
@@ -104,7 +104,7 @@ pub struct LinkConfig {
 
 /// What clients may do on this machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PolicyConfig {
     /// `review`: read. `edit`: and write files. `agent`, the default: and run programs as this user. `full`: everything
     /// this user may. A reload may tighten it, never loosen it.
@@ -126,7 +126,7 @@ impl PolicyConfig {
 
 /// Where file tools work.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct WorkspaceConfig {
     /// The folder; `~/holdfast` by default. Never a home folder or a root.
     pub root: Option<PathBuf>,
@@ -134,7 +134,7 @@ pub struct WorkspaceConfig {
 
 /// Where this machine keeps its credentials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SecretsConfig {
     /// `HOLDFAST_SECRETS` overrides it.
     pub store: SecretStore,
@@ -153,7 +153,7 @@ pub enum SecretStore {
 
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LogConfig {
     /// The least important level that is written.
     pub level: LogLevel,

@@ -27,13 +27,14 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
 }
 
 fn text(path: &Path) -> Result<String, ConfigError> {
-    let too_large = |len: u64| len > limits::CONFIG_FILE_MAX as u64;
+    let not_ours = |why| Err(FileError::NotOurs { path: path.to_path_buf(), why }.into());
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
         Err(e) => return Err(FileError::io(path)(e).into()),
-        Ok(meta) if too_large(meta.len()) => {
-            let why = "it is larger than a configuration can be";
-            return Err(FileError::NotOurs { path: path.to_path_buf(), why }.into());
+        // A device or a pipe has no length and may never end.
+        Ok(meta) if !meta.is_file() => return not_ours("it is not a regular file"),
+        Ok(meta) if meta.len() > limits::CONFIG_FILE_MAX as u64 => {
+            return not_ours("it is larger than a configuration can be");
         }
         Ok(_) => {}
     }
@@ -138,6 +139,7 @@ mod tests {
             ("[relay]\n  lisen = \"x\"", "c.toml:2:3: unknown key `lisen` in [relay]; did you mean `listen`?"),
             ("# ä\nrelay.publicUrl = 1", "c.toml:2:7: unknown key `publicUrl` in [relay]; did you mean `public_url`?"),
             ("[log]\nqqqqqqqqqqqq = 1", "c.toml:2:1: unknown key `qqqqqqqqqqqq` in [log]; known here: level"),
+            ("workspace = \"~/code\"", "c.toml:1:13: invalid type: string \"~/code\", expected a table"),
             ("[relay]\ntls_cert = \"a\"", "c.toml:2:1: tls_cert and tls_key are given together or not at all"),
         ];
         for (text, expected) in table {
@@ -152,6 +154,21 @@ mod tests {
             ("a = 1\na = 2", "c.toml:2:1: "),
         ] {
             assert!(error(text).starts_with(place), "{text}: {}", error(text));
+        }
+    }
+
+    #[test]
+    fn only_a_regular_file_of_a_fitting_size_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        fs::write(&path, "#".repeat(limits::CONFIG_FILE_MAX + 1)).unwrap();
+        let refused = |why: &str| assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: {why}", path.display()));
+        refused("not used, because it is larger than a configuration can be");
+        #[cfg(unix)]
+        {
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            refused("not used, because it is not a regular file");
         }
     }
 
