@@ -162,7 +162,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         fs::write(&path, "#".repeat(limits::CONFIG_FILE_MAX + 1)).unwrap();
-        let refused = |why: &str| assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: {why}", path.display()));
+        let refused =
+            |why: &str| assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: {why}", path.display()));
         refused("not used, because it is larger than a configuration can be");
         #[cfg(unix)]
         {
