@@ -118,18 +118,22 @@ impl StatusHub {
                     std::future::pending::<()>().await;
                 }
             };
+            let mut lasting_too = false;
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.changed.notified() => {}
                 () = link_changed => {}
-                _ = every.tick() => self.look_at_disk(&file),
+                _ = every.tick() => {
+                    self.look_at_disk(&file);
+                    lasting_too = true;
+                }
             }
             self.snapshot();
-            self.save_outages(&file).await;
+            self.save_outages(&file, lasting_too).await;
             tokio::time::sleep(limits::STATUS_EVERY).await;
         }
         self.snapshot();
-        self.save_outages(&file).await;
+        self.save_outages(&file, true).await;
     }
 
     fn look_at_disk(&self, near: &std::path::Path) {
@@ -142,14 +146,15 @@ impl StatusHub {
         }
     }
 
-    async fn save_outages(&self, file: &std::path::Path) {
-        let log = {
-            let mut facts = self.facts.lock();
-            if !std::mem::take(&mut facts.outages_changed) && !facts.outages.is_open() {
-                return;
-            }
-            facts.outages.clone()
-        };
+    /// What is to be written: outages that began or ended since the last question, and one that lasts when it is its turn.
+    fn unsaved_outages(&self, lasting_too: bool) -> Option<OutageLog> {
+        let mut facts = self.facts.lock();
+        let due = std::mem::take(&mut facts.outages_changed) || lasting_too && facts.outages.is_open();
+        due.then(|| facts.outages.clone())
+    }
+
+    async fn save_outages(&self, file: &std::path::Path, lasting_too: bool) {
+        let Some(log) = self.unsaved_outages(lasting_too) else { return };
         let file = file.to_path_buf();
         let saved = tokio::task::spawn_blocking(move || outage_file::save(&file, &log, unix_ms())).await;
         if let Ok(Err(e)) = saved {

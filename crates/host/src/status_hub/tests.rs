@@ -96,3 +96,20 @@ fn a_link_that_was_looked_at_wakes_nobody_until_it_changes() {
     assert_eq!(hub.snapshot().outages[0].calls_lost, 2);
     assert_eq!(hub.snapshot().seq, hub.snapshot().seq, "the age of a call is no change");
 }
+
+#[test]
+fn an_outage_that_lasts_is_written_by_the_clock_and_not_with_every_try() {
+    let hub = hub();
+    let (link_now, seen) = watch::channel(link(LinkState::Outage, 0));
+    hub.set_link(Some(seen));
+    hub.snapshot();
+    assert!(hub.unsaved_outages(false).is_some(), "it began");
+    link_now.send_modify(|link| Arc::make_mut(link).link.attempts += 1);
+    hub.snapshot();
+    assert!(hub.unsaved_outages(false).is_none());
+    assert!(hub.unsaved_outages(true).is_some());
+    link_now.send_replace(link(LinkState::Healthy, 0));
+    hub.snapshot();
+    assert!(hub.unsaved_outages(false).is_some(), "it ended");
+    assert!(hub.unsaved_outages(true).is_none());
+}
