@@ -47,6 +47,11 @@ pub fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// A number with its noun.
+pub fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 fn day(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map(|t| t.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }

@@ -40,12 +40,10 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
     if let Some(last) = snapshot.outages.last() {
         let end = last.ended_at.unwrap_or(now);
         let seconds = end.saturating_sub(last.started_at) / 1000;
-        let kept = format!("{} calls kept, {} lost", last.calls_saved, last.calls_lost);
-        print::line(&format!(
-            "  {} outages in 24 h; the last at {} for {seconds} s, {kept}",
-            snapshot.outages.len(),
-            print::moment(last.started_at)
-        ));
+        let kept = format!("{} kept, {} lost", print::count(last.calls_saved, "call", "calls"), last.calls_lost);
+        let outages = print::count(snapshot.outages.len() as u64, "outage", "outages");
+        let at = print::moment(last.started_at);
+        print::line(&format!("  {outages} in 24 h; the last at {at} for {seconds} s, {kept}"));
     }
     Ok(())
 }
@@ -71,13 +69,13 @@ fn sentence(s: &StatusSnapshot) -> String {
     let c = &s.calls;
     let mut parts = vec![state];
     if c.pending > c.detached {
-        parts.push(format!("{} calls running", c.pending - c.detached));
+        parts.push(print::count((c.pending - c.detached) as u64, "call running", "calls running"));
     }
     if c.detached > 0 {
         parts.push(format!("{} detached", c.detached));
     }
     if c.queued_results > 0 {
-        parts.push(format!("{} results wait", c.queued_results));
+        parts.push(print::count(c.queued_results as u64, "result waits", "results wait"));
     }
     if let Some(next) = s.relay.next_try_at {
         parts.push(format!("next try in {} s", next.saturating_sub(s.taken_at).div_ceil(1000)));
@@ -85,5 +83,22 @@ fn sentence(s: &StatusSnapshot) -> String {
     match parts.split_first() {
         Some((state, rest)) if !rest.is_empty() => format!("{state} — {}", rest.join(", ")),
         _ => parts.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_call_is_a_call_and_two_are_calls() {
+        let mut s =
+            StatusSnapshot::stopped(0, AppStatus { pid: 1, workspace: Some("w".into()), ..AppStatus::default() });
+        s.relay.state = LinkState::Healthy;
+        assert_eq!(sentence(&s), "Connected to the relay");
+        (s.calls.pending, s.calls.detached, s.calls.queued_results) = (2, 1, 1);
+        assert_eq!(sentence(&s), "Connected to the relay — 1 call running, 1 detached, 1 result waits");
+        (s.calls.pending, s.calls.queued_results) = (3, 2);
+        assert_eq!(sentence(&s), "Connected to the relay — 2 calls running, 1 detached, 2 results wait");
     }
 }
