@@ -67,7 +67,7 @@ pub struct RelayProbeResult {
 }
 
 /// `tool_result`: `ok: true` with `result`, or `ok: false` with `error`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ToolResult {
     /// The call.
     pub id: CallId,
@@ -161,7 +161,7 @@ pub struct ResumeReport {
 }
 
 /// `tool_progress`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct ToolProgress {
     /// The call.
     pub id: CallId,
@@ -176,7 +176,7 @@ pub struct ToolProgress {
 }
 
 /// `tool_result_chunk`: a piece of the text of the call's `tool_result` frame.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResultChunk {
     /// The call.
     pub id: CallId,

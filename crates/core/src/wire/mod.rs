@@ -6,6 +6,7 @@
 
 mod daemon;
 mod features;
+mod redact;
 mod relay;
 
 pub use daemon::*;

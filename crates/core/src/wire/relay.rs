@@ -106,7 +106,7 @@ pub struct Authorization {
 }
 
 /// `tool_call`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Never used twice.
     pub id: CallId,
