@@ -238,11 +238,6 @@ impl Browser {
         self.page(self.http.get(at)).await
     }
 
-    /// Forgets its cookie.
-    pub fn drop_cookie(&mut self) {
-        self.cookie.clear();
-    }
-
     /// Submits the page's form with these fields filled in.
     ///
     /// # Panics

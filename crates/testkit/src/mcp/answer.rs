@@ -62,11 +62,6 @@ impl Answer {
         assert_ne!(result["isError"], true, "the tool failed: {self:?}");
         &result["structuredContent"]
     }
-
-    /// The first text item of a tool's result.
-    pub fn first_text(&self) -> &str {
-        self.message["result"]["content"][0]["text"].as_str().unwrap_or_default()
-    }
 }
 
 /// The open stream of one request, or a resumed one.

@@ -18,18 +18,12 @@ pub struct SseReader {
     response: reqwest::Response,
     held: BytesMut,
     last_event: Option<String>,
-    comments: u64,
 }
 
 impl SseReader {
     /// Reads this response's body.
     pub fn new(response: reqwest::Response) -> SseReader {
-        SseReader { response, held: BytesMut::new(), last_event: None, comments: 0 }
-    }
-
-    /// Comment lines seen: the server's signs of life.
-    pub fn comments(&self) -> u64 {
-        self.comments
+        SseReader { response, held: BytesMut::new(), last_event: None }
     }
 
     /// The last event id seen.
@@ -51,7 +45,8 @@ impl SseReader {
                     self.last_event = event.id.clone().or(self.last_event.take());
                     return Ok(Some(event));
                 }
-                ("", _) => self.comments += u64::from(!line.is_empty()),
+                // A comment, or a blank line without an event before it.
+                ("", _) => {}
                 ("id", value) => (event.id, any) = (Some(value.into()), true),
                 ("data", value) => {
                     if !event.data.is_empty() {
