@@ -180,7 +180,7 @@ limits! {
     OUTBOX_DISK: usize = 512 * MIB, "bytes", "Results waiting on disk; at least DAEMON_CALLS_MAX results of RESULT_MAX.";
     RESEND_FIRST: Duration = secs(10), "time", "An unacknowledged result is sent again after this; doubles.";
     RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
-    SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon; far above what a relay can still name.";
+    SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon, and results that may wait; far above what a relay can still name.";
 
     ["MCP"]
     MCP_BODY_MAX: usize = 8 * MIB, "bytes", "Body of one POST /mcp; the configuration may raise it to MCP_BODY_MAX_CONFIGURED.";

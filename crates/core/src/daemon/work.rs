@@ -51,7 +51,7 @@ impl Daemon {
     pub(super) fn heard(&mut self, now: Now, heard: Heard) {
         match heard {
             Heard::Call(call) => self.take_in(now, call),
-            Heard::BadCall(Some(id)) if self.calls.fate(&id).is_none() => {
+            Heard::BadCall(Some(id)) if self.calls.fate(&id).is_none() && !self.flooded() => {
                 self.answer(&id, Label::default(), ToolError::new(Code::InvalidRequest, "invalid tool_call envelope"));
             }
             Heard::Cancel(id) => {
@@ -88,6 +88,12 @@ impl Daemon {
         self.ready().is_some_and(|session| session.features.has(Feature::Ack))
     }
 
+    /// So many results wait that the relay does not acknowledge what it reads. A call is then ignored as if it had never
+    /// come: answers would pile up without end.
+    fn flooded(&self) -> bool {
+        self.outbox.len() >= limits::SEEN_IDS_MAX
+    }
+
     fn arrived(&mut self, id: &CallId, label: &Label) {
         self.calls.forget(id);
         self.delivered += 1;
@@ -102,6 +108,7 @@ impl Daemon {
             Some(Fate::Lost) => {
                 return self.answer(&id, Label::default(), outcome_unknown("this call was given up before"));
             }
+            None if self.flooded() => return,
             None => {}
         }
         let label =

@@ -245,3 +245,34 @@ fn a_second_stop_kills_what_runs_and_acknowledgements_are_waited_for_3_s() {
     assert_eq!(rig.closed(), Some((socket, 1000, "daemon shutdown")));
     assert!(rig.daemon.poll_timeout(rig.now).is_none_or(|wait| wait <= limits::KILL_SETTLE));
 }
+
+/// **Proves** that a relay that acknowledges nothing cannot make the device keep answers without end.
+#[test]
+fn with_thousands_of_results_waiting_no_further_call_is_taken_in() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    let id = |n: usize| CallId::parse(&format!("call_refused_{n}")).expect("valid");
+    let call = wire::ToolCall {
+        id: id(0),
+        tool: "echo".into(),
+        arguments: RawValue::from_string("[]".into()).expect("raw"),
+        timeout_ms: 5_000,
+        authorization: wire::Authorization {
+            account_id: AccountId::mint([2; 18]),
+            account_version: 1,
+            role: Role::Owner,
+            client: None,
+        },
+        progress: false,
+    };
+    for n in 0..limits::SEEN_IDS_MAX + 10 {
+        rig.say(socket, &RelayFrame::ToolCall(wire::ToolCall { id: id(n), ..call.clone() }));
+        rig.results(socket);
+    }
+    let waiting = |rig: &Rig| rig.daemon.snapshot(rig.now).calls.queued_results;
+    assert_eq!(waiting(&rig), limits::SEEN_IDS_MAX);
+    rig.call(socket, 1);
+    assert_eq!(rig.run(), None, "nothing starts");
+    rig.say(socket, &RelayFrame::ToolResultAck(wire::ToolResultAck { id: id(0), matched: true }));
+    rig.call(socket, 1);
+    assert_eq!(rig.run(), Some(call_id(1)), "it was never seen before");
+}
