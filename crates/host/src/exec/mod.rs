@@ -4,6 +4,7 @@
 //! executor's duty is that a cancelled call leaves no process behind. Nothing below this module logs arguments, paths,
 //! environments or output.
 
+mod awake;
 mod call;
 mod dispatch;
 mod env;

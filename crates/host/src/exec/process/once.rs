@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment;
 use super::output::{HeadTail, pour};
+use crate::exec::awake;
 use crate::exec::call::{Call, bounded, encode, stopped};
 use crate::exec::env::Env;
 use crate::exec::files::here;
@@ -123,11 +124,12 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
         }
     });
     let end = tokio::select! {
+        biased;
         status = tree.wait() => match status {
             Ok(status) => End::Exited(status),
             Err(_) => End::Stopped,
         },
-        () = tokio::time::sleep(timeout) => End::TimedOut,
+        () = awake::pass(timeout) => End::TimedOut,
         () = call.stop.cancelled() => End::Stopped,
     };
     let exited = matches!(end, End::Exited(_));
@@ -165,6 +167,7 @@ async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -
         End::Exited(status) => (status.code(), signal_of(status)),
         _ => (None, None),
     };
+    let escaped = !escaped_pids.is_empty();
     let finished = Finished {
         code,
         signal,
@@ -184,10 +187,14 @@ async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -
             let how = how.or(signal.map(|signal| format!("was ended by signal {signal}")));
             ToolError::new(Code::ExecutionFailed, format!("the program {}", how.unwrap_or_else(|| "failed".into())))
         }
-        End::TimedOut => ToolError::new(
-            Code::Timeout,
-            format!("the program did not end within {} s and was killed with everything it started", timeout.as_secs()),
-        ),
+        End::TimedOut => {
+            let what = if escaped { "what still belonged to it" } else { "everything it started" };
+            let seconds = timeout.as_secs();
+            ToolError::new(
+                Code::Timeout,
+                format!("the program did not end within {seconds} s and was killed with {what}"),
+            )
+        }
         End::Stopped => stopped(),
     };
     Err(failed.with_details(&finished))

@@ -203,6 +203,11 @@ async fn a_process_that_left_the_group_is_reported() {
     assert_eq!(details(&error)["escaped_pids"], json!([pid]));
     assert_eq!(bench.ok("diagnose_runtime", json!({})).await["processes"]["escaped"], 1);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let argv = json!(["sh", "-c", "setsid sleep 1000 & sleep 1000"]);
+    let error = bench.call("run_process", json!({"argv": argv, "timeout_seconds": 1})).await.unwrap_err();
+    assert_eq!(error.message, "the program did not end within 1 s and was killed with what still belonged to it");
+    let pid = details(&error)["escaped_pids"][0].as_i64().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
 }
 
 #[tokio::test]
