@@ -152,6 +152,12 @@ fn compare(rows: &[Row], columns: &[Vec<Column>], goals: &mut Goals) {
         if let Some(ratio) = ratio(Kind::Peer, 1, |m| micros(m.p99), f64::min) {
             goals.add(format!("{}: p99 ÷ best peer at 8", bar.name), Wanted::AtMost(bar.p99), ratio, "");
         }
+        let added = ours[0].rounds.iter().enumerate().filter_map(|(round, measured)| {
+            let floor = all(Kind::Floor).next()?[0].rounds[round];
+            Some(micros(measured.p50) - micros(floor.p50))
+        });
+        let added = median(added.collect());
+        goals.add(format!("{}: added to the floor at 1, all together", bar.name), Wanted::AtMost(20.0), added, " µs");
         for (at, wanted) in bar.floor.iter().enumerate() {
             if let Some(ratio) = ratio(Kind::Floor, at, |m| micros(m.p50), f64::min) {
                 goals.add(format!("{}: p50 ÷ floor at {}", bar.name, LEVELS[at]), Wanted::AtMost(*wanted), ratio, "");

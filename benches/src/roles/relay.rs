@@ -15,7 +15,7 @@ use super::daemon::clock;
 use super::say;
 
 /// How often it looks whether the device is there; the figures carry this error.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What the bench must know of it.
 #[derive(Debug, Serialize, Deserialize)]

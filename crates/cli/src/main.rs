@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
     let json = cli.folders.json;
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match holdfast_host::runtime::build() {
         Ok(runtime) => runtime,
         Err(e) => {
             eprintln!("holdfast: {e}");

@@ -13,5 +13,6 @@ pub mod link;
 pub mod lock;
 pub mod logs;
 pub mod paths;
+pub mod runtime;
 pub mod secrets;
 pub mod status_hub;
