@@ -180,7 +180,7 @@ limits! {
     OUTBOX_DISK: usize = 512 * MIB, "bytes", "Results waiting on disk; at least DAEMON_CALLS_MAX results of RESULT_MAX.";
     RESEND_FIRST: Duration = secs(10), "time", "An unacknowledged result is sent again after this; doubles.";
     RESEND_MAX: Duration = secs(60), "time", "Cap of RESEND_FIRST.";
-    SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon, and results that may wait; far above what a relay can still name.";
+    SEEN_IDS_MAX: usize = 4096, "ids", "Call ids remembered by a daemon, and results that may wait (one call more is a protocol error); far above what a relay can still name.";
 
     ["MCP"]
     MCP_BODY_MAX: usize = 8 * MIB, "bytes", "Body of one POST /mcp; the configuration may raise it to MCP_BODY_MAX_CONFIGURED.";
@@ -235,6 +235,8 @@ limits! {
     SEARCH_LINE_MAX: usize = 500, "characters", "A matching line as shown.";
     PATCH_FILES_MAX: usize = 256, "files", "Files changed by one patch.";
     PATCH_BYTES_MAX: usize = 32 * MIB, "bytes", "Files changed by one patch, old and new text together: it is staged in memory.";
+    PATCH_STEPS_MAX: usize = 32 * 1024 * 1024, "steps", "Comparisons of lines one patch may take to find its places: well under a second, because other writes wait.";
+    PATCH_STEP: usize = 64, "bytes", "A comparison of longer lines counts as a further step for each of these.";
     PATH_MAX: usize = 4 * KIB, "bytes", "A path in arguments.";
     GIT_LOG_MAX: usize = 100, "commits", "Largest max_count of git_log.";
     GIT_STATUS_MAX: usize = 5000, "entries", "Entries of one git_status.";

@@ -63,7 +63,7 @@ pub(super) enum Why {
 }
 
 impl End {
-    fn protocol(what: &'static str) -> End {
+    pub fn protocol(what: &'static str) -> End {
         End { close: Some((1002, what)), why: Why::Protocol(what) }
     }
     fn dead(what: &'static str) -> End {

@@ -45,6 +45,9 @@ impl Daemon {
             }
             let Some(session) = self.serving.as_mut() else { return };
             match session.frame(now, text, &self.settings) {
+                Ok(Heard::Call(_) | Heard::BadCall(_)) if self.flooded() => {
+                    self.end(now, socket, End::protocol("results are not acknowledged"));
+                }
                 Ok(heard) => self.heard(now, heard),
                 Err(end) => self.end(now, socket, end),
             }

@@ -51,7 +51,7 @@ impl Daemon {
     pub(super) fn heard(&mut self, now: Now, heard: Heard) {
         match heard {
             Heard::Call(call) => self.take_in(now, call),
-            Heard::BadCall(Some(id)) if self.calls.fate(&id).is_none() && !self.flooded() => {
+            Heard::BadCall(Some(id)) if self.calls.fate(&id).is_none() => {
                 self.answer(&id, Label::default(), ToolError::new(Code::InvalidRequest, "invalid tool_call envelope"));
             }
             Heard::Cancel(id) => {
@@ -88,9 +88,9 @@ impl Daemon {
         self.ready().is_some_and(|session| session.features.has(Feature::Ack))
     }
 
-    /// So many results wait that the relay does not acknowledge what it reads. A call is then ignored as if it had never
-    /// come: answers would pile up without end.
-    fn flooded(&self) -> bool {
+    /// So many results wait that the relay cannot be acknowledging what it reads. A further call ends the connection:
+    /// answers would pile up without end. The next `resume_calls` says which of them are still wanted.
+    pub(super) fn flooded(&self) -> bool {
         self.outbox.len() >= limits::SEEN_IDS_MAX
     }
 
@@ -108,7 +108,6 @@ impl Daemon {
             Some(Fate::Lost) => {
                 return self.answer(&id, Label::default(), outcome_unknown("this call was given up before"));
             }
-            None if self.flooded() => return,
             None => {}
         }
         let label =
@@ -168,6 +167,12 @@ impl Daemon {
         self.step(id, &label, Step::Finished, code);
         self.outbox.put(id, label, outcome);
         self.calls.remember(id, Fate::Held);
+        let early = self.outbox.len() == limits::SEEN_IDS_MAX / 2 && !self.acked();
+        let now = self.last;
+        if let Some(session) = self.ready_mut().filter(|_| early) {
+            // Only the pong to a heartbeat settles results here; a fast relay must not fill the outbox before the next one.
+            session.beat(now);
+        }
         self.mark_changed();
     }
 

@@ -246,13 +246,14 @@ fn a_second_stop_kills_what_runs_and_acknowledgements_are_waited_for_3_s() {
     assert!(rig.daemon.poll_timeout(rig.now).is_none_or(|wait| wait <= limits::KILL_SETTLE));
 }
 
-/// **Proves** that a relay that acknowledges nothing cannot make the device keep answers without end.
-#[test]
-fn with_thousands_of_results_waiting_no_further_call_is_taken_in() {
-    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
-    let id = |n: usize| CallId::parse(&format!("call_refused_{n}")).expect("valid");
-    let call = wire::ToolCall {
-        id: id(0),
+fn refused_id(n: usize) -> CallId {
+    CallId::parse(&format!("call_refused_{n}")).expect("valid")
+}
+
+/// A call that is answered at once.
+fn refused(n: usize) -> RelayFrame {
+    RelayFrame::ToolCall(wire::ToolCall {
+        id: refused_id(n),
         tool: "echo".into(),
         arguments: RawValue::from_string("[]".into()).expect("raw"),
         timeout_ms: 5_000,
@@ -263,16 +264,52 @@ fn with_thousands_of_results_waiting_no_further_call_is_taken_in() {
             client: None,
         },
         progress: false,
-    };
-    for n in 0..limits::SEEN_IDS_MAX + 10 {
-        rig.say(socket, &RelayFrame::ToolCall(wire::ToolCall { id: id(n), ..call.clone() }));
-        rig.results(socket);
+    })
+}
+
+/// **Proves** that a relay that acknowledges nothing cannot make the device keep answers without end.
+#[test]
+fn a_call_on_top_of_thousands_of_unacknowledged_results_is_a_protocol_error() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 0..limits::SEEN_IDS_MAX {
+        rig.say(socket, &refused(n));
     }
-    let waiting = |rig: &Rig| rig.daemon.snapshot(rig.now).calls.queued_results;
-    assert_eq!(waiting(&rig), limits::SEEN_IDS_MAX);
+    assert_eq!(rig.results(socket).len(), limits::SEEN_IDS_MAX);
+    assert_eq!(rig.daemon.snapshot(rig.now).calls.queued_results, limits::SEEN_IDS_MAX);
+    assert_eq!(rig.closed(), None);
     rig.call(socket, 1);
+    assert_eq!(rig.closed(), Some((socket, 1002, "results are not acknowledged")));
     assert_eq!(rig.run(), None, "nothing starts");
-    rig.say(socket, &RelayFrame::ToolResultAck(wire::ToolResultAck { id: id(0), matched: true }));
-    rig.call(socket, 1);
+    rig.pass(S);
+    let new = rig.daemon_dials();
+    rig.handshake(new, &[refused_id(7)]);
+    assert_eq!(rig.results(new), [(refused_id(7), "invalid_request".into())], "only what it still names is kept");
+    rig.call(new, 1);
     assert_eq!(rig.run(), Some(call_id(1)), "it was never seen before");
+}
+
+#[test]
+fn a_relay_that_acknowledges_may_send_as_many_calls_as_it_likes() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 0..2 * limits::SEEN_IDS_MAX {
+        rig.say(socket, &refused(n));
+        rig.results(socket);
+        rig.say(socket, &RelayFrame::ToolResultAck(wire::ToolResultAck { id: refused_id(n), matched: true }));
+    }
+    assert_eq!(rig.closed(), None);
+}
+
+#[test]
+fn on_the_base_wire_a_fast_relay_is_asked_early_what_it_has_read() {
+    let (mut rig, socket) = Rig::ready(Compat::Base);
+    for n in 0..2 * limits::SEEN_IDS_MAX {
+        rig.say(socket, &refused(n));
+        for frame in rig.written(socket) {
+            if let DaemonFrame::Heartbeat(beat) = frame.frame {
+                rig.say(socket, &RelayFrame::Pong(wire::Pong { ts: beat.ts, in_use: false }));
+            }
+        }
+    }
+    assert_eq!(rig.closed(), None, "no time has passed, and no heartbeat was due");
+    assert!(rig.daemon.snapshot(rig.now).calls.queued_results < limits::SEEN_IDS_MAX);
 }
