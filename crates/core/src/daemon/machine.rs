@@ -268,12 +268,17 @@ impl Daemon {
     /// After every input: urgency, texts, and stages that are over.
     fn settle(&mut self, now: Now) {
         self.stop_progress(now);
-        let urgent = self.timers.get(&Timer::Grace).is_some();
-        self.dialer.set_urgent(now, urgent);
+        self.dialer.set_urgent(now, self.is_urgent());
         for told in self.told.drain(..) {
             self.changed = true;
             self.out.push_back(Output::Told(told));
         }
+    }
+
+    /// Whether calls or results wait for a connection. A base relay waits for no result longer than its grace.
+    pub(super) fn is_urgent(&self) -> bool {
+        let waits = self.settings.compat == Compat::Holdfast && self.serving.is_none() && !self.outbox.is_empty();
+        waits || self.timers.get(&Timer::Grace).is_some()
     }
 
     pub(super) fn mark_changed(&mut self) {

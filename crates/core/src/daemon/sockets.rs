@@ -149,7 +149,7 @@ impl Daemon {
             self.detached(now);
             if self.candidate.is_none() {
                 // Urgency has to be known before the next try is planned.
-                self.dialer.set_urgent(now, self.timers.get(&Timer::Grace).is_some());
+                self.dialer.set_urgent(now, self.is_urgent());
                 self.dialer.ended(now, after);
             }
         } else {

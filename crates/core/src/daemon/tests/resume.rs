@@ -95,6 +95,30 @@ fn the_grace_is_the_relays_and_15_s_in_awake_time_and_its_end_stops_what_runs() 
 }
 
 #[test]
+fn while_results_wait_it_dials_every_second_also_after_the_grace() {
+    for (compat, waits) in [(Compat::Holdfast, true), (Compat::Holdfast, false), (Compat::Base, true)] {
+        let (mut rig, socket) = Rig::ready(compat);
+        rig.call_of(socket, 1, "echo", 600_000);
+        if waits {
+            rig.call(socket, 2);
+            rig.finish(2, "2");
+        }
+        rig.input(Input::Closed(socket, None));
+        let mut tries = 0;
+        for second in 0..600 {
+            rig.pass(S);
+            let refused = rig.dial();
+            tries += usize::from(second >= 300 && refused.is_some());
+            if let Some(socket) = refused {
+                rig.input(Input::Refused(socket, DialError::Transport("no route".into())));
+            }
+        }
+        let urgent = waits && compat == Compat::Holdfast;
+        assert_eq!(tries == 300, urgent, "{compat:?} {waits} {tries}");
+    }
+}
+
+#[test]
 fn a_wake_restarts_the_grace_at_60_s_and_kills_nothing_before() {
     let (mut rig, socket) = Rig::ready(Compat::Base);
     rig.call_of(socket, 1, "echo", 600_000);
