@@ -29,13 +29,13 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct Folders {
     /// Folder of everything but the configuration [env: HOLDFAST_DATA_DIR].
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub data_dir: Option<PathBuf>,
     /// Folder of config.toml [env: HOLDFAST_CONFIG_DIR].
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub config_dir: Option<PathBuf>,
     /// Print one JSON document, or JSON lines; errors too, on stderr.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
 }
 
@@ -176,6 +176,7 @@ pub struct Enroll {
 pub enum Account {
     /// Make an account
     Add {
+        /// 3 to 64 of a-z 0-9 . _ -
         name: String,
         /// owner, operator, editor or reviewer
         #[arg(long, value_parser = role)]
@@ -202,6 +203,7 @@ pub enum Device {
     Rename {
         /// Id or name
         device: String,
+        /// The new name
         name: String,
     },
     /// Make a machine the one that new clients reach
@@ -264,6 +266,7 @@ pub enum Client {
 pub enum Policy {
     /// Change it, now and for good: review, edit, agent or full
     Set {
+        /// review, edit, agent or full
         #[arg(value_parser = profile)]
         profile: Profile,
     },

@@ -40,7 +40,12 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
             told(
                 &folders,
                 &approved,
-                &format!("{} ({}) may now act as {}", text("client"), text("redirect_host"), text("account")),
+                &format!(
+                    "the page goes on; once it is allowed there, {} ({}) acts as {}",
+                    text("client"),
+                    text("redirect_host"),
+                    text("account")
+                ),
             )?;
         }
         Command::Policy(Policy::Set { profile }) => {
