@@ -278,6 +278,9 @@ impl LinkObserver for StatusHub {
             Told::GraceExpired { stopped, held } => {
                 tracing::warn!(stopped, held, "the relay stayed away too long; running calls were stopped");
             }
+            Told::CutOff { calls } => {
+                tracing::warn!(calls, "the link was stopped; who asked for these calls cannot know their outcome");
+            }
             Told::ProtocolErrors => tracing::warn!("the relay broke the protocol three times in ten minutes"),
             Told::DeviceInUse => tracing::warn!("another running instance uses this device's credential"),
             Told::Resumed { running, replayed, stopped, unknown, lost } => {

@@ -255,6 +255,11 @@ pub enum Told {
         /// Finished results that still wait.
         held: usize,
     },
+    /// A stop cut calls off, or results that nobody acknowledged in time: their outcome is not known to who asked.
+    CutOff {
+        /// How many.
+        calls: usize,
+    },
     /// Three protocol errors in ten minutes.
     ProtocolErrors,
     /// Another instance uses this device's credential.

@@ -258,11 +258,19 @@ impl Daemon {
     pub(super) fn stop_stage_over(&mut self, now: Now) {
         match self.stopping {
             Some(Stopping::Draining) => {
-                self.cancel_all(now, CancelReason::Shutdown);
+                let stopped = self.cancel_all(now, CancelReason::Shutdown);
+                self.cut_off(stopped);
                 self.stop_progress(now);
             }
             Some(Stopping::Settling) => self.rest(now),
             None => {}
+        }
+    }
+
+    fn cut_off(&mut self, calls: usize) {
+        self.lost += calls as u64;
+        if calls > 0 {
+            self.told.push(Told::CutOff { calls });
         }
     }
 
@@ -284,11 +292,11 @@ impl Daemon {
         self.out.extend(open.map(|session| Output::Close(session.socket, code, reason)));
         self.out.extend(self.dialer.stop().into_iter().map(Output::Drop));
         let held: Vec<CallId> = self.outbox.ids().cloned().collect();
-        for id in held {
-            self.outbox.remove(&id);
-            self.calls.remember(&id, Fate::Lost);
-            self.lost += 1;
+        for id in &held {
+            self.outbox.remove(id);
+            self.calls.remember(id, Fate::Lost);
         }
+        self.cut_off(held.len());
         self.deaf = false;
         self.unclean = false;
         self.stopping = None;

@@ -100,7 +100,7 @@ impl Running {
             Command::DeviceToken { relay, token } => {
                 let relay = relay_address(&relay)?;
                 match &self.link {
-                    Some(link) => link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub)?,
+                    Some(link) => link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub).await?,
                     None => store_credential(&self.secrets, &relay, token)?,
                 }
                 Ok(json!({"relay": relay.origin().ascii_serialization()}))

@@ -42,6 +42,8 @@ pub(crate) struct LinkEngine {
     embedded: bool,
     /// Absent until there is a credential.
     link: Mutex<Option<(LinkHandle, SecretString)>>,
+    /// One credential takes the place of another at a time.
+    replacing: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for LinkEngine {
@@ -83,6 +85,7 @@ impl LinkEngine {
             embedded: embedded.is_some(),
             relay,
             link: Mutex::new(None),
+            replacing: tokio::sync::Mutex::new(()),
         };
         let known = secrets.get(engine.secret_name().as_str())?;
         let token = match embedded {
@@ -90,7 +93,7 @@ impl LinkEngine {
             None => known,
         };
         match token {
-            Some(token) => engine.connect(token, hub)?,
+            Some(token) => engine.connect(token, hub).await?,
             None => hub.no_credential(engine.relay.as_str()),
         }
         hub.engine(Engine::Link, EngineState::Running);
@@ -101,8 +104,9 @@ impl LinkEngine {
         if self.embedded { EMBEDDED.into() } else { credential_name(&self.relay) }
     }
 
-    /// Dials with this credential; a link with another one ends.
-    fn connect(&self, token: SecretString, hub: &Arc<StatusHub>) -> Result<(), StartError> {
+    /// Dials with this credential. A link with another one is stopped first, and its calls with it: what they did for one
+    /// device must not be answered, nor go on, for another.
+    async fn connect(&self, token: SecretString, hub: &Arc<StatusHub>) -> Result<(), StartError> {
         let mut random = [0; InstanceId::RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
         let options = LinkOptions {
@@ -115,8 +119,10 @@ impl LinkEngine {
             data_dir: self.dirs.data.clone(),
             proxies: Proxies::Environment,
         };
-        if let Some((old, _)) = self.link.lock().take() {
-            old.close();
+        let _turn = self.replacing.lock().await;
+        if let Some(old) = self.handle() {
+            old.end().await;
+            *self.link.lock() = None;
         }
         let handle = link::spawn(options, self.executor.clone(), hub.clone())?;
         hub.set_link(Some(handle.status()));
@@ -126,7 +132,7 @@ impl LinkEngine {
     }
 
     /// Uses a new credential for `relay` from now on, if that is the relay this link goes to.
-    pub(super) fn enrolled_at(
+    pub(super) async fn enrolled_at(
         &self,
         relay: &Url,
         token: SecretString,
@@ -137,7 +143,7 @@ impl LinkEngine {
             return Ok(secrets.set(&credential_name(relay), &token)?);
         }
         secrets.set(&self.secret_name(), &token)?;
-        self.connect(token, hub)
+        self.connect(token, hub).await
     }
 
     pub(super) fn run(&self, hub: &StatusHub) {

@@ -180,7 +180,15 @@ impl LinkHandle {
         self.send(Command::Advertised);
     }
 
-    /// Ends the link's task at once; stop it first if calls shall finish.
+    /// Stops the link without patience and ends its task: calls that run are stopped, results that wait get
+    /// [`holdfast_core::limits::STOP_ACK_WAIT`], and the relay is told.
+    pub async fn end(&self) {
+        self.stop(false);
+        self.stopped().await;
+        self.close();
+    }
+
+    /// Ends the link's task at once and leaves running calls alone; only for one that rests, or whose executor ends too.
     pub fn close(&self) {
         self.send(Command::Close);
     }

@@ -246,6 +246,21 @@ fn a_second_stop_kills_what_runs_and_acknowledgements_are_waited_for_3_s() {
     assert!(rig.daemon.poll_timeout(rig.now).is_none_or(|wait| wait <= limits::KILL_SETTLE));
 }
 
+#[test]
+fn a_stop_says_how_many_calls_and_results_it_cut_off() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 1..=3 {
+        rig.call(socket, n);
+    }
+    rig.finish(3, "3");
+    rig.input(Input::Stop { patient: false });
+    assert_eq!(rig.told(), [&Told::CutOff { calls: 2 }]);
+    rig.out.clear();
+    rig.pass(limits::STOP_ACK_WAIT);
+    assert!(rig.told().contains(&&Told::CutOff { calls: 1 }));
+    assert_eq!(rig.daemon.snapshot(rig.now).lost, 3);
+}
+
 fn refused_id(n: usize) -> CallId {
     CallId::parse(&format!("call_refused_{n}")).expect("valid")
 }

@@ -160,6 +160,19 @@ async fn a_stopped_link_says_daemon_shutdown_and_starts_again() {
 }
 
 #[tokio::test]
+async fn an_ended_link_stops_its_calls_and_tells_the_relay() {
+    let relay = Relay::new().await;
+    let mut rig = Rig::new(&relay.url(), |_| {});
+    let mut peer = relay.ready(&[]).await;
+    peer.call(1).await;
+    assert_eq!(rig.started().await, id(1));
+    soon(rig.link.end()).await;
+    assert_eq!(*rig.hands.cancelled.lock(), [(id(1), CancelReason::Shutdown)]);
+    assert!(rig.ears.0.lock().contains(&Told::CutOff { calls: 1 }));
+    assert_eq!(peer.closed().await, Some((1000, "daemon shutdown".into())));
+}
+
+#[tokio::test]
 async fn every_close_of_the_relay_is_followed_by_another_dial() {
     for (code, reason) in [
         (1000, "bye"),
