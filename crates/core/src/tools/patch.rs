@@ -85,6 +85,28 @@ pub enum PatchError {
     /// The lines of a hunk are in the file more than once.
     #[error("hunk {0} matches the file in more than one place; add context or an @@ line")]
     Ambiguous(usize),
+    /// Finding the place of a hunk takes more than is left of [`limits::PATCH_STEPS_MAX`].
+    #[error("hunk {0} is too much work to find in a file this long; add an @@ line or send fewer hunks at once")]
+    TooMuchWork(usize),
+}
+
+/// How many comparisons of lines one patch may still take, all its files together: it is applied under a lock.
+#[derive(Debug)]
+pub struct Steps(usize);
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps(limits::PATCH_STEPS_MAX)
+    }
+}
+
+impl Steps {
+    fn equal(&mut self, a: &str, b: &str) -> Result<bool, Misfit> {
+        // Lines of different length differ without a look at their text.
+        let bytes = if a.len() == b.len() { a.len() } else { 0 };
+        self.0 = self.0.checked_sub(1 + bytes / limits::PATCH_STEP).ok_or(Misfit::TooMuchWork)?;
+        Ok(a == b)
+    }
 }
 
 /// Reads a patch.
@@ -215,19 +237,20 @@ fn updated<'a, 'b>(head: usize, mut rest: Lines<'a, 'b>) -> Result<(Action, Line
 
 /// Applies hunks, each after the one before it, to a file's text. Line ends of the file are kept: a new line ends as the
 /// first line of the file does.
-pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
+pub fn apply(text: &str, hunks: &[Hunk], steps: &mut Steps) -> Result<String, PatchError> {
     let newline = match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
         _ => "\n",
     };
     let old: Vec<&str> = text.split_inclusive('\n').collect();
-    let bare: Vec<&str> = old.iter().map(|line| bare(line)).collect();
+    let trimmed: Vec<&str> = old.iter().map(|line| line.trim_end()).collect();
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     for (number, hunk) in hunks.iter().enumerate() {
-        let place = place(&bare, done, hunk).map_err(|why| match why {
+        let place = place(&old, &trimmed, done, hunk, steps).map_err(|why| match why {
             Misfit::Nowhere => PatchError::NoMatch(number + 1),
             Misfit::Ambiguous => PatchError::Ambiguous(number + 1),
+            Misfit::TooMuchWork => PatchError::TooMuchWork(number + 1),
         })?;
         old[done..place].iter().for_each(|line| out += line);
         // A line without an end can only be the last one; whatever follows it now starts on a new line.
@@ -256,14 +279,15 @@ fn bare(line: &str) -> &str {
 enum Misfit {
     Nowhere,
     Ambiguous,
+    TooMuchWork,
 }
 
-/// Where a hunk's old lines stand, at or after line `from`.
-fn place(lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, Misfit> {
-    let mut from = from;
+/// Where a hunk's old lines stand, at or after line `from`. `trimmed` are the lines without trailing space.
+fn place(lines: &[&str], trimmed: &[&str], mut from: usize, hunk: &Hunk, steps: &mut Steps) -> Result<usize, Misfit> {
     for anchor in &hunk.anchors {
-        // Anchors are written by hand: indentation does not count.
-        let found = lines[from..].iter().position(|line| line.trim() == anchor.trim());
+        // Anchors are written by hand: indentation does not count. No line is looked at for two anchors.
+        let anchor = anchor.trim();
+        let found = trimmed[from..].iter().position(|line| line.trim_start() == anchor);
         from += found.ok_or(Misfit::Nowhere)? + 1;
     }
     if hunk.old.is_empty() {
@@ -271,24 +295,33 @@ fn place(lines: &[&str], from: usize, hunk: &Hunk) -> Result<usize, Misfit> {
         return Ok(if hunk.anchors.is_empty() || hunk.at_end { lines.len() } else { from });
     }
     let last = lines.len().checked_sub(hunk.old.len()).filter(|last| *last >= from).ok_or(Misfit::Nowhere)?;
+    let from = if hunk.at_end { last } else { from };
     // Exactly first; then without trailing space, which models and editors lose.
-    let exact = |a: &str, b: &str| a == b;
-    let loose = |a: &str, b: &str| a.trim_end() == b.trim_end();
-    for same in [exact as fn(&str, &str) -> bool, loose] {
-        let fits = |at: usize| hunk.old.iter().zip(&lines[at..]).all(|(old, line)| same(old, line));
-        if hunk.at_end {
-            if fits(last) {
-                return Ok(last);
+    for loose in [false, true] {
+        let wanted: Vec<&str> = hunk.old.iter().map(|line| if loose { line.trim_end() } else { line }).collect();
+        let mut fits = |place: usize| -> Result<bool, Misfit> {
+            for (at, old) in (place..).zip(&wanted) {
+                if !steps.equal(old, if loose { trimmed[at] } else { bare(lines[at]) })? {
+                    return Ok(false);
+                }
             }
-            continue;
-        }
-        let mut found = (from..=last).filter(|at| fits(*at));
-        match (found.next(), found.next()) {
-            (Some(place), None) => return Ok(place),
+            Ok(true)
+        };
+        let mut found = None;
+        for place in from..=last {
+            if !fits(place)? {
+                continue;
+            }
             // An anchor says which: the first after it.
-            (Some(place), Some(_)) if !hunk.anchors.is_empty() => return Ok(place),
-            (Some(_), Some(_)) => return Err(Misfit::Ambiguous),
-            (None, _) => (),
+            if !hunk.anchors.is_empty() {
+                return Ok(place);
+            }
+            if found.replace(place).is_some() {
+                return Err(Misfit::Ambiguous);
+            }
+        }
+        if let Some(place) = found {
+            return Ok(place);
         }
     }
     Err(Misfit::Nowhere)
@@ -307,7 +340,7 @@ mod tests {
     fn update(text: &str, body: &str) -> Result<String, PatchError> {
         let changes = parse(&envelope(&format!("*** Update File: f\n{body}")))?;
         match &changes[0].action {
-            Action::Update { hunks, .. } => apply(text, hunks),
+            Action::Update { hunks, .. } => apply(text, hunks, &mut Steps::default()),
             other => panic!("{other:?}"),
         }
     }
@@ -375,6 +408,38 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_to_five_mebibytes_of_equal_lines_takes_bounded_work() {
+        let text = "x\n".repeat(limits::FILE_BYTES_MAX / 2);
+        let hunk = |anchors: usize, old: usize| Hunk {
+            anchors: vec!["x".into(); anchors],
+            old: vec!["x".into(); old],
+            ..Hunk::default()
+        };
+        let tried = |hunks: &[Hunk]| {
+            let mut steps = Steps(1_000_000);
+            let outcome = apply(&text, hunks, &mut steps).map(|text| text.len());
+            (outcome, 1_000_000 - steps.0)
+        };
+        let mut nowhere = hunk(0, 100_000);
+        nowhere.old.push("y".into());
+
+        // With an anchor, work grows with the patch only.
+        assert_eq!(tried(&vec![hunk(1, 1); 100_000]), (Ok(text.len() - 200_000), 100_000));
+        assert_eq!(tried(&[hunk(0, 100_000)]), (Err(PatchError::Ambiguous(1)), 200_000));
+        assert_eq!(tried(&[nowhere]), (Err(PatchError::TooMuchWork(1)), 1_000_000));
+    }
+
+    #[test]
+    fn long_lines_count_for_more_than_one_step() {
+        let line = "x".repeat(3 * limits::PATCH_STEP);
+        let hunks = [Hunk { old: vec![line.clone()], ..Hunk::default() }];
+        let mut steps = Steps(3);
+        assert_eq!(apply(&line, &hunks, &mut steps), Err(PatchError::TooMuchWork(1)));
+        let mut steps = Steps(4);
+        assert_eq!((apply(&line, &hunks, &mut steps), steps.0), (Ok(String::new()), 0));
+    }
+
+    #[test]
     fn line_ends_of_the_file_are_kept() {
         assert_eq!(update("a\r\nb\r\n", "-a\n+A").unwrap(), "A\r\nb\r\n");
         assert_eq!(update("a\nb", "-b\n+B").unwrap(), "a\nB");
@@ -404,7 +469,7 @@ mod tests {
             for patch in [text.clone(), envelope(&text), envelope(&format!("*** Update File: f\n{text}"))] {
                 for change in parse(&patch).unwrap_or_default() {
                     if let Action::Update { hunks, .. } = change.action {
-                        let _ = apply(&file, &hunks);
+                        let _ = apply(&file, &hunks, &mut Steps::default());
                     }
                 }
             }

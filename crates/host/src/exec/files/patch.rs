@@ -33,6 +33,7 @@ pub(in crate::exec) fn apply_patch(env: &Env, call: &Call) -> Result<Value, Tool
     let changes = patch::parse(&args.patch).map_err(|e| invalid(e.to_string()))?;
     let mut steps: Vec<Step> = Vec::new();
     let mut told = Vec::new();
+    let mut work = patch::Steps::default();
     for change in changes {
         call.check()?;
         let spot = env.files.find(&change.path, &call.policy, Access::Write)?;
@@ -55,7 +56,7 @@ pub(in crate::exec) fn apply_patch(env: &Env, call: &Call) -> Result<Value, Tool
             Action::Update { to, hunks } => {
                 let before = before.ok_or_else(absent)?;
                 let text = std::str::from_utf8(&before).map_err(|_| invalid(format!("{shown}: no UTF-8 text")))?;
-                let text = patch::apply(text, &hunks).map_err(|e| conflict(&format!("{shown}: {e}")))?;
+                let text = patch::apply(text, &hunks, &mut work).map_err(|e| conflict(&format!("{shown}: {e}")))?;
                 let sha256 = digest(text.as_bytes());
                 match to {
                     None => {
