@@ -88,6 +88,8 @@ pub(super) struct Outbox {
     transfer: Option<Transfer>,
     memory: usize,
     disk: usize,
+    /// Lengths of texts that are settled but still being written: they count until the disk let go of them.
+    leaving: BTreeMap<CallId, usize>,
     timers: TimerTable<CallId>,
     todo: VecDeque<Disk>,
 }
@@ -102,6 +104,7 @@ impl Outbox {
             transfer: None,
             memory: 0,
             disk: 0,
+            leaving: BTreeMap::new(),
             timers: TimerTable::default(),
             todo: VecDeque::new(),
         }
@@ -126,12 +129,14 @@ impl Outbox {
 
     /// The shell wrote a result to disk, or could not.
     pub fn stored(&mut self, id: &CallId, ok: bool) {
+        if let Some(bytes) = self.leaving.remove(id) {
+            self.memory -= bytes;
+            self.disk -= bytes;
+            return self.todo.push_back(Disk::Remove(id.clone()));
+        }
         let moving = self.transfer.as_ref().is_some_and(|t| t.id == *id);
         let (memory, compat) = (self.memory, self.compat);
-        let Some(entry) = self.entry(id) else {
-            // Settled meanwhile.
-            return self.todo.push_back(Disk::Remove(id.clone()));
-        };
+        let Some(entry) = self.entry(id) else { return };
         let Body::Storing(text) = &entry.body else { return };
         let text = text.clone();
         let bytes = text.len();
@@ -181,13 +186,13 @@ impl Outbox {
         if self.transfer.as_ref().is_some_and(|t| t.id == *id) {
             self.transfer = None;
         }
-        if !matches!(entry.body, Body::Disk | Body::Loading) {
+        if matches!(entry.body, Body::Memory(_) | Body::Both(_)) {
             self.memory -= entry.bytes;
         }
         match entry.body {
             Body::Memory(_) => {}
             // A file being written is removed when it is there.
-            Body::Storing(_) => self.disk -= entry.bytes,
+            Body::Storing(_) => *self.leaving.entry(id.clone()).or_default() += entry.bytes,
             Body::Both(_) | Body::Disk | Body::Loading => {
                 self.disk -= entry.bytes;
                 self.todo.push_back(Disk::Remove(id.clone()));

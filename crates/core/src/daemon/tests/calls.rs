@@ -247,6 +247,30 @@ fn a_second_stop_kills_what_runs_and_acknowledgements_are_waited_for_3_s() {
 }
 
 #[test]
+fn a_text_that_a_slow_disk_still_writes_counts_as_memory_though_its_result_arrived() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 1..=5 {
+        rig.call(socket, n);
+        rig.finish(n, &big(limits::OUTBOX_MEMORY / 4));
+        rig.written(socket);
+        rig.ack(socket, n);
+    }
+    assert_eq!(rig.daemon.snapshot(rig.now).calls.queued_results, 0);
+    let stored = |o: &Output| if let Output::Store(id, _) = o { Some(id.clone()) } else { None };
+    rig.out.clear();
+    rig.call(socket, 6);
+    rig.finish(6, "6");
+    assert_eq!(rig.take(stored), Some(call_id(6)), "there is no room in memory");
+    for n in 1..=5 {
+        rig.input(Input::Stored(call_id(n), true));
+        assert!(rig.take(|o| matches!(o, Output::Remove(id) if *id == call_id(n)).then_some(())).is_some());
+    }
+    rig.call(socket, 7);
+    rig.finish(7, "7");
+    assert_eq!(rig.take(stored), None, "there is room again");
+}
+
+#[test]
 fn a_stop_says_how_many_calls_and_results_it_cut_off() {
     let (mut rig, socket) = Rig::ready(Compat::Holdfast);
     for n in 1..=3 {
