@@ -110,7 +110,7 @@ impl Trees {
         wrapped.wrap(process_wrap::tokio::KillOnDrop);
 
         // Without a note the tree would outlive a killed daemon; then it must not run at all.
-        self.write_note(&mark, None)?;
+        self.write_note(&mark, None).map_err(|e| not_started("the process cannot be noted", &e))?;
         // Under the lock, so that no tree can start behind the back of `close`.
         let mut state = self.state.lock();
         let spawned = if state.closed {
@@ -119,7 +119,7 @@ impl Trees {
             wrapped.spawn().map_err(|e| match e.kind() {
                 io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
                 io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
-                _ => io_error("the program cannot be started", &e),
+                _ => not_started("the program cannot be started", &e),
             })
         };
         let child = spawned.inspect_err(|_| drop(std::fs::remove_file(self.notes.join(&mark))))?;
@@ -127,12 +127,12 @@ impl Trees {
         state.living.insert(group);
         drop(state);
         let tree = Tree { trees: Arc::clone(self), child, group, mark };
-        self.write_note(&tree.mark, Some(group))?;
+        self.write_note(&tree.mark, Some(group)).map_err(|e| io_error("the process cannot be noted", &e))?;
         Ok(tree)
     }
 
     /// Adds a line to a tree's note; what stood there stays, for a crash in the middle.
-    fn write_note(&self, mark: &str, pid: Option<u32>) -> Result<(), ToolError> {
+    fn write_note(&self, mark: &str, pid: Option<u32>) -> io::Result<()> {
         let started = pid.and_then(identity::started);
         let note = Note { pid, started, boot: self.boot.clone(), mark: mark.to_owned() };
         let mut options = std::fs::OpenOptions::new();
@@ -140,7 +140,6 @@ impl Trees {
         serde_json::to_string(&note)
             .map_err(io::Error::other)
             .and_then(|line| options.open(self.notes.join(mark))?.write_all((line + "\n").as_bytes()))
-            .map_err(|e| io_error("the process cannot be noted", &e))
     }
 
     /// Lets no tree start any more, tells every owner of one to end it, and waits until all are gone.
@@ -294,4 +293,42 @@ fn signal(_group: u32, _signal: Signal) {}
 #[cfg(windows)]
 fn group_lives(_group: u32) -> bool {
     false
+}
+
+/// The error of a program that did not start. Where only a resource is short, the same call may be sent again.
+fn not_started(what: &str, error: &io::Error) -> ToolError {
+    let told = io_error(what, error);
+    #[cfg(unix)]
+    let no_descriptor = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+    #[cfg(not(unix))]
+    let no_descriptor = false;
+    match error.kind() {
+        _ if no_descriptor => ToolError::nothing_done(Code::Unavailable, told.message),
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
+            ToolError::nothing_done(Code::Unavailable, told.message)
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ToolError::nothing_done(told.code, told.message),
+        _ => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_lacked_a_resource_may_be_started_again_and_one_that_cannot_run_may_not() {
+        for (errno, code, retryable) in [
+            (libc::EMFILE, Code::Unavailable, true),
+            (libc::ENFILE, Code::Unavailable, true),
+            (libc::EAGAIN, Code::Unavailable, true),
+            (libc::ENOSPC, Code::StorageFull, true),
+            (libc::ENOEXEC, Code::ExecutionFailed, false),
+            (libc::EACCES, Code::PermissionDenied, false),
+        ] {
+            let error = not_started("x", &io::Error::from_raw_os_error(errno));
+            assert_eq!((error.code, error.retryable), (code, retryable), "{errno}");
+        }
+    }
 }
