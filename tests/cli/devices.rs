@@ -59,6 +59,20 @@ async fn devices_are_listed_renamed_made_default_and_revoked() {
 }
 
 #[tokio::test]
+async fn enrolling_anew_stops_what_ran_for_the_old_device_and_says_so() {
+    let stand = Stand::start(WireKind::Feature).await;
+    let client = stand.modern();
+    let call = tokio::spawn(async move { client.call("run_process", work("a")).send().await });
+    stand.journal_has("started a").await;
+    stand.home.ok(&["enroll", &stand.proxy.http(), &stand.relay.code().await]).await;
+    stand.work_ended("a").await;
+    let answer = call.await.expect("the task").expect("an answer");
+    assert_eq!(answer.code(), Some("outcome_unknown"), "{answer:?}");
+    stand.ready(2).await;
+    assert!(stand.device.log().contains("cannot know their outcome"), "{}", stand.device.log());
+}
+
+#[tokio::test]
 async fn policy_set_changes_what_the_device_offers() {
     let stand = Stand::start(WireKind::Feature).await;
     assert!(stand.modern().tools().await.contains(&"run_process".to_owned()));
