@@ -3,6 +3,8 @@
 //! Under `cargo fuzz` each is a target; in `tests/fuzz_smoke` the same functions get the seeds and random bytes for a moment.
 //! A target panics when its input is handled wrongly, not when it is refused.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod config;
 mod daemon;
 mod frames;

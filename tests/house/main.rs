@@ -1,6 +1,8 @@
 //! The rules of the house, as tests: who may depend on whom, what is named where, how long files are, and whether the
 //! generated pages are in date. `make limits` (`UPDATE=1`) writes those pages again.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod crates;
 mod pages;
 mod sources;
