@@ -119,7 +119,7 @@ fn cut(wire: Wire, seed: u64, dark: Duration) -> Ended {
     pair.net.set_sky(pair.t, Sky::Clear);
     assert!(pair.until(S * 200, Pair::is_quiet), "{wire:?} {dark:?}");
     assert_eq!(pair.truth.executions(), 1);
-    pair.truth.end_of(waiter).expect("an end").clone()
+    pair.truth.end_of(waiter).unwrap_or_else(|| panic!("no end")).clone()
 }
 
 #[test]

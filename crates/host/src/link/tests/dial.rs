@@ -121,7 +121,7 @@ async fn what_must_not_be_dialled_is_refused_at_once() {
         ("https://relay.example/?q", "no path"),
     ] {
         let made = spawn(options(relay, data.path()), Arc::new(Hands::default()), Arc::new(Ears::default()));
-        let error = made.err().expect(relay).to_string();
+        let error = made.expect_err(relay).to_string();
         assert!(error.contains(part), "{relay}: {error}");
         assert!(!error.contains("pw"));
     }

@@ -127,8 +127,7 @@ impl Rig {
 
     async fn state(&self, wanted: LinkState) -> Arc<LinkSnapshot> {
         let mut status = self.link.status();
-        let found = soon(status.wait_for(|s| s.link.state == wanted)).await.expect("a running link").clone();
-        found
+        soon(status.wait_for(|s| s.link.state == wanted)).await.expect("a running link").clone()
     }
 
     async fn cause(&self, part: &str) {
@@ -212,7 +211,9 @@ impl Peer {
         loop {
             match soon(self.ws.next()).await.expect("an open socket").expect("a message") {
                 Message::Text(text) => match DaemonFrame::decode(&text).expect("valid").frame {
-                    DaemonFrame::Heartbeat(beat) => self.say(&RelayFrame::Pong(wire::Pong { ts: beat.ts, in_use: false })).await,
+                    DaemonFrame::Heartbeat(beat) => {
+                        self.say(&RelayFrame::Pong(wire::Pong { ts: beat.ts, in_use: false })).await
+                    }
                     frame => return frame,
                 },
                 Message::Close(frame) => panic!("closed: {frame:?}"),
