@@ -139,8 +139,10 @@ impl Admin {
 
     fn view(&self, device: devices::Device) -> DeviceView {
         let devices::Device { id, account_name, name, default, created, revoked, .. } = device;
-        let connected = self.state.devices.known(&id).is_some_and(|room| room.is_ready());
-        DeviceView { id, name, account: account_name, default, connected, created, revoked }
+        let status = self.state.devices.known(&id).map(|room| room.status());
+        let connected = status.as_ref().is_some_and(|status| status.link.ready);
+        let in_use = status.and_then(|status| status.in_use);
+        DeviceView { id, name, account: account_name, default, connected, in_use, created, revoked }
     }
 
     /// An enrolment code for an account by name or id; for the only one if left out.

@@ -16,7 +16,7 @@ use url::Url;
 use crate::admin::Admin;
 use crate::auth::Auth;
 use crate::clock::{Clock, SystemClock};
-use crate::devices::{Devices, DevicesOptions, NoteSink};
+use crate::devices::{Devices, DevicesOptions};
 use crate::http::listen::{Server, bind};
 use crate::http::tls::{Certificates, TlsError};
 use crate::state::{AppState, Site};
@@ -57,8 +57,6 @@ pub struct RelayOptions {
     pub data_dir: PathBuf,
     /// What it presents itself as.
     pub identity: Identity,
-    /// Hears what happens to calls and links, for the timeline.
-    pub notes: Option<NoteSink>,
     /// Origins of browser pages that may call it, besides its own.
     pub allowed_origins: Vec<String>,
     /// Largest body of `POST /mcp`, in bytes.
@@ -80,7 +78,6 @@ impl RelayOptions {
             exposure: Exposure::Loopback,
             data_dir: data_dir.into(),
             identity: Identity::holdfast(env!("CARGO_PKG_VERSION")),
-            notes: None,
             allowed_origins: Vec::new(),
             body_max: limits::MCP_BODY_MAX,
             extra_tools: Vec::new(),
@@ -303,7 +300,6 @@ fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
         check: Arc::new(move |credential| check.device(credential).map(|device| device.id.clone())),
         store: store.clone(),
         clock: options.clock.clone(),
-        notes: options.notes.clone(),
     })?;
     Ok(Opened { store, auth, devices, tls })
 }

@@ -68,6 +68,7 @@ pub async fn device(folders: &Folders, command: Device) -> Result<(), Failure> {
                     ("NAME", "name"),
                     ("ACCOUNT", "account"),
                     ("CONNECTED", "connected"),
+                    ("COPY REFUSED", "in_use"),
                     ("DEFAULT", "default"),
                     ("CREATED", "created"),
                     ("REVOKED", "revoked"),

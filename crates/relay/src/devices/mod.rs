@@ -30,7 +30,7 @@ use parking_lot::RwLock;
 
 pub use call::{CallEnd, CallEvent, CallHandle, CallProgress, Commit};
 pub use counters::{Counters, CountersView};
-pub use holdfast_core::switchboard::{Catalogue, IdempotencyKey, Note, OpenCall, PendingCalls};
+pub use holdfast_core::switchboard::{Catalogue, IdempotencyKey, OpenCall, PendingCalls};
 pub use room::{DeviceRoom, DeviceStatus};
 pub use upgrade::router;
 
@@ -40,9 +40,6 @@ use crate::store::{Store, StoreError};
 
 /// Looks a device credential up.
 pub type DeviceCheck = Arc<dyn Fn(&str) -> Result<DeviceId, DeviceAuthFailure> + Send + Sync>;
-
-/// Hears every note of every device; called under that device's lock, so it must not block or call back.
-pub type NoteSink = Arc<dyn Fn(&DeviceId, &Note) + Send + Sync>;
 
 /// What the devices need of the relay.
 pub struct DevicesOptions {
@@ -54,8 +51,6 @@ pub struct DevicesOptions {
     pub store: Store,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Listens to the timeline.
-    pub notes: Option<NoteSink>,
 }
 
 /// All devices: rooms are made on demand, and kept while the relay runs.
@@ -70,7 +65,6 @@ pub(super) struct Shared {
     check: DeviceCheck,
     store: Store,
     pace: pace::Pace,
-    notes: Option<NoteSink>,
     counters: Counters,
     next: AtomicU64,
     /// Rooms start their timers here, and hear the store here: it answers on its own thread, or at once and under their lock.
@@ -88,14 +82,13 @@ impl Devices {
     /// The devices this relay remembers: catalogues, and keyed calls that had not ended. Blocks on the store; to be called
     /// before the relay listens, inside a tokio runtime.
     pub fn open(options: DevicesOptions) -> Result<Devices, StoreError> {
-        let DevicesOptions { identity, check, store, clock, notes } = options;
+        let DevicesOptions { identity, check, store, clock } = options;
         let remembered = store::load(&store, clock.unix())?;
         let shared = Arc::new(Shared {
             identity: Arc::new(identity),
             check,
             store,
             pace: pace::Pace::new(clock),
-            notes,
             counters: Counters::default(),
             next: AtomicU64::new(1),
             runtime: tokio::runtime::Handle::current(),

@@ -5,8 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use holdfast_core::id::{CallId, DeviceId};
+use holdfast_core::limits;
 use holdfast_core::switchboard::{
-    Catalogue, Input, OpenCall, Output, SocketId, StoreRequest, Switchboard, SwitchboardStatus, WaiterId,
+    Catalogue, Input, Note, OpenCall, Output, SocketId, StoreRequest, Switchboard, SwitchboardStatus, WaiterId,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -35,6 +36,8 @@ pub(super) struct State {
     /// When the timer task looks next (boot time); `None`: it does not run.
     armed: Option<Duration>,
     admitted: Option<CallId>,
+    /// When another instance was last refused (boot time).
+    in_use_at: Option<Duration>,
     stopped: bool,
     /// Sockets whose task still runs, if only to say goodbye.
     open_sockets: usize,
@@ -49,6 +52,9 @@ pub struct DeviceStatus {
     pub connected_at: Option<i64>,
     /// When it was last heard, in seconds since 1970.
     pub last_seen: Option<i64>,
+    /// When another computer with this device's credential was last refused, in seconds since 1970; `None` once
+    /// [`limits::IN_USE_TOLD`] went by without another try.
+    pub in_use: Option<i64>,
     /// Age of the oldest call.
     pub oldest: Option<Duration>,
 }
@@ -71,6 +77,7 @@ impl DeviceRoom {
                 wires: Vec::new(),
                 armed: None,
                 admitted: None,
+                in_use_at: None,
                 stopped: false,
                 open_sockets: 0,
             }),
@@ -126,6 +133,7 @@ impl DeviceRoom {
         DeviceStatus {
             connected_at: unix(link.ready_since),
             last_seen: unix(link.last_heard),
+            in_use: unix(link.in_use_at.filter(|at| now.boot < *at + limits::IN_USE_TOLD)),
             oldest: link.pending.oldest,
             link,
         }
@@ -259,8 +267,8 @@ impl DeviceRoom {
                 }
                 Output::Note(note) => {
                     self.shared.counters.count(&note);
-                    if let Some(notes) = &self.shared.notes {
-                        notes(&self.id, &note);
+                    if note == Note::InUse {
+                        self.warn_in_use(state);
                     }
                 }
                 Output::Stopped => {
@@ -268,6 +276,15 @@ impl DeviceRoom {
                     self.stopped.notify_waiters();
                 }
             }
+        }
+    }
+
+    /// A copy that keeps trying is told of once.
+    fn warn_in_use(&self, state: &mut State) {
+        let now = self.shared.pace.boot();
+        let before = state.in_use_at.replace(now);
+        if before.is_none_or(|at| now >= at + limits::IN_USE_TOLD) {
+            tracing::warn!(device = %self.id, "another computer answers with this device's credential and was refused");
         }
     }
 

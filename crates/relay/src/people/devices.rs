@@ -24,6 +24,8 @@ pub struct DeviceView {
     pub default: bool,
     /// Whether its link is ready now.
     pub connected: bool,
+    /// When another computer with its credential was last refused, in seconds since 1970, while that one keeps trying.
+    pub in_use: Option<i64>,
     /// Seconds since 1970.
     pub created: i64,
     /// When it was revoked, in seconds since 1970.

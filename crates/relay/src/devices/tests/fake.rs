@@ -9,6 +9,7 @@ use holdfast_core::id::{AccountId, CallId, DeviceId, InstanceId};
 use holdfast_core::policy::Role;
 use holdfast_core::switchboard::{Identity, OpenCall};
 use holdfast_core::wire::*;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +19,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 
 use crate::auth::DeviceAuthFailure;
-use crate::clock::SystemClock;
+use crate::clock::{Clock, ManualClock, SystemClock};
 use crate::devices::{DeviceRoom, Devices, DevicesOptions, router};
 use crate::store::Store;
 
@@ -43,21 +44,24 @@ impl Relay {
         Relay::in_folder(identity, Arc::new(TempDir::new().expect("a folder"))).await
     }
 
+    /// A relay whose time goes on only as the test says.
+    pub async fn at(clock: Arc<ManualClock>, identity: Identity) -> Relay {
+        Relay::open(identity, Arc::new(TempDir::new().expect("a folder")), clock).await
+    }
+
     /// A relay that finds what an earlier one left there.
     pub async fn in_folder(identity: Identity, folder: Arc<TempDir>) -> Relay {
+        Relay::open(identity, folder, Arc::new(SystemClock::default())).await
+    }
+
+    async fn open(identity: Identity, folder: Arc<TempDir>, clock: Arc<dyn Clock>) -> Relay {
         let store = Store::open(folder.path()).expect("a store");
         let check = |token: &str| match token {
             TOKEN => Ok(device()),
             "revoked" => Err(DeviceAuthFailure::Revoked),
             _ => Err(DeviceAuthFailure::Unknown),
         };
-        let options = DevicesOptions {
-            identity,
-            check: Arc::new(check),
-            store: store.clone(),
-            clock: Arc::new(SystemClock::default()),
-            notes: None,
-        };
+        let options = DevicesOptions { identity, check: Arc::new(check), store: store.clone(), clock };
         let devices = Arc::new(Devices::open(options).expect("devices"));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
@@ -237,4 +241,29 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         }
     };
     tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// What is logged on the thread that took its subscriber.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub fn subscriber(&self) -> impl tracing::Subscriber {
+        let log = self.clone();
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock()).into_owned()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
@@ -7,6 +8,7 @@ use holdfast_core::wire::*;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::fake::*;
+use crate::clock::{Clock as _, ManualClock};
 
 #[tokio::test]
 async fn a_base_daemon_sees_the_frames_of_the_real_relay_in_their_order() {
@@ -99,6 +101,32 @@ async fn another_instance_is_refused_while_the_first_answers_pings() {
     assert_eq!(newcomer.close().await, (1013, "device_in_use".into()));
     assert!(relay.room().is_ready());
     assert_eq!(relay.devices.counters().device_in_use, 1);
+    incumbent.abort();
+}
+
+#[tokio::test]
+async fn the_owner_reads_of_a_refused_copy_once_and_sees_it_while_it_keeps_trying() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.subscriber());
+    let clock = Arc::new(ManualClock::default());
+    let relay = Relay::at(clock.clone(), Identity::holdfast("1")).await;
+    let mut incumbent = relay.holdfast(1, Features::all()).await;
+    assert_eq!(relay.room().status().in_use, None);
+    let incumbent = tokio::spawn(async move { while incumbent.message().await.is_some() {} });
+    let mut copy_comes = async || {
+        let mut copy = relay.connect().await;
+        copy.hello(2, Some(Features::all())).await;
+        assert_eq!(copy.close().await, (1013, "device_in_use".into()));
+        clock.unix()
+    };
+    for _ in 0..2 {
+        let refused = copy_comes().await;
+        assert_eq!(relay.room().status().in_use, Some(refused));
+    }
+    let told = format!("another computer answers with this device's credential and was refused device={}", device());
+    assert_eq!(log.text().matches(&told).count(), 1, "{}", log.text());
+    clock.advance(limits::IN_USE_TOLD);
+    assert_eq!(relay.room().status().in_use, None, "it gave up");
     incumbent.abort();
 }
 
