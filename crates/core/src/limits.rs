@@ -110,6 +110,7 @@ limits! {
     UPGRADE_BODY_MAX: usize = 16 * KIB, "bytes", "Body of a refused upgrade that is read for its code.";
     LINK_BATCH: usize = 64, "events", "Events of the link handled before its sockets are written again.";
     LINK_WRITE_ROOM: usize = 64 * KIB, "bytes", "A socket with more than this unwritten is given no further frame.";
+    SOCKET_UNSENT: usize = 64 * KIB, "bytes", "What the kernel holds unsent of a socket the relay accepted; half of it moves within TRANSFER_WINDOW at TRANSFER_MIN_RATE.";
     LINK_SEND_BUFFER: usize = 128 * KIB, "bytes", "Send buffer of the daemon's socket: a bigger one swallows megabytes at once and then stands still for longer than TRANSFER_WINDOW, which looks dead.";
     LINK_PROGRESS_QUEUE: usize = 64, "reports", "Progress on its way from tools to the link; more is dropped.";
     STATUS_PACE: Duration = millis(50), "time", "Counts of calls are published at most this often; a change of state at once.";
@@ -362,6 +363,7 @@ mod tests {
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
         assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
+        assert!(SOCKET_UNSENT <= TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);
         assert!(LINK_SEND_BUFFER <= 2 * TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);
         assert!(KILL_SETTLE < SETTLEMENT, "the daemon's word comes first");
         assert!(CHUNK_PIECE.div_ceil(3) * 4 + 512 <= CHUNK_FRAME_MAX);

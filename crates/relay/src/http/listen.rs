@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
+use super::socket;
 use super::source::Peer;
 use super::tls::Certificates;
 
@@ -78,8 +79,7 @@ impl Server {
     }
 
     async fn connection(self, stream: TcpStream, peer: SocketAddr) {
-        // Without it a small frame waits for the acknowledgement of the one before.
-        if stream.set_nodelay(true).is_err() {
+        if socket::prepare(&stream).is_err() {
             return;
         }
         let Some(tls) = self.tls.clone() else { return self.http1(stream, peer).await };

@@ -8,6 +8,7 @@ pub(crate) mod json;
 pub(crate) mod listen;
 pub(crate) mod metrics;
 mod site;
+mod socket;
 pub(crate) mod source;
 pub(crate) mod tls;
 

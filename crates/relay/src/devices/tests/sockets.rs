@@ -113,7 +113,7 @@ async fn the_owner_reads_of_a_refused_copy_once_and_sees_it_while_it_keeps_tryin
     let mut incumbent = relay.holdfast(1, Features::all()).await;
     assert_eq!(relay.room().status().in_use, None);
     let incumbent = tokio::spawn(async move { while incumbent.message().await.is_some() {} });
-    let mut copy_comes = async || {
+    let copy_comes = async || {
         let mut copy = relay.connect().await;
         copy.hello(2, Some(Features::all())).await;
         assert_eq!(copy.close().await, (1013, "device_in_use".into()));
