@@ -202,6 +202,7 @@ limits! {
     STREAM_PROGRESS_MAX: usize = 256, "events", "Progress events a stream keeps for a reader that is away or stalled; the oldest go first.";
     SSE_AFTER: Duration = secs(1), "time", "A 2026-07-28 call that takes longer is answered as an event stream, so that comments keep the connection alive.";
     SSE_COMMENT: Duration = secs(15), "time", "An open event stream carries at least a comment this often.";
+    SSE_STREAM_COST: usize = 512, "bytes", "What a kept answer costs in RESUME_SESSION_BYTES beside its own bytes.";
     SSE_RETRY: Duration = secs(1), "time", "How soon a client should come back for a lost stream.";
     STRUCTURED_TEXT_MAX: usize = 64 * KIB, "bytes", "A structured result above this is not repeated as text.";
     BOOTSTRAP_TIMEOUT: Duration = secs(10), "time", "How long initialize waits for the device's own instructions.";
@@ -210,6 +211,8 @@ limits! {
     ["Tools"]
     EXEC_TIMEOUT_DEFAULT: Duration = secs(120), "time", "timeout_seconds of run_process and exec_command when absent.";
     EXEC_TIMEOUT_MAX: Duration = secs(600), "time", "Largest timeout_seconds; with SETTLEMENT still below CALL_TIMEOUT_MAX.";
+    DRILL_ECHO_MAX: usize = 256, "bytes", "Text that a drill's own call carries there and back.";
+    DRILL_LINES: usize = 64, "lines", "Lines of a drill that wait for a slow reader; the drill waits with them.";
     DRILL_WAIT_MAX: Duration = secs(60), "time", "Longest wait of the drill's own call.";
     PROGRESS_EVERY: Duration = secs(2), "time", "How often a running program reports that it runs.";
     TREE_KILL_WAIT: Duration = secs(2), "time", "From SIGTERM to SIGKILL for a process group.";
@@ -239,11 +242,16 @@ limits! {
     PATCH_STEPS_MAX: usize = 32 * 1024 * 1024, "steps", "Comparisons of lines one patch may take to find its places: well under a second, because other writes wait.";
     PATCH_STEP: usize = 64, "bytes", "A comparison of longer lines counts as a further step for each of these.";
     PATH_MAX: usize = 4 * KIB, "bytes", "A path in arguments.";
+    OVERVIEW_ENTRIES: usize = 200, "entries", "Entries of the workspace shown by project_overview; list_dir shows all.";
+    GIT_REVISION_MAX: usize = 256, "bytes", "A revision in arguments.";
+    GIT_STORES_MAX: usize = 16, "stores", "Object stores that lend to each other, all inside the workspace.";
+    GIT_HEAD_MAX: usize = 4 * KIB, "bytes", "HEAD of a repository that is read for its branch.";
     GIT_LOG_MAX: usize = 100, "commits", "Largest max_count of git_log.";
     GIT_STATUS_MAX: usize = 5000, "entries", "Entries of one git_status.";
     INSTRUCTION_FILE_MAX: usize = 64 * KIB, "bytes", "One instruction file (AGENTS.md and the like).";
     INSTRUCTIONS_MAX: usize = 256 * KIB, "bytes", "All instruction files of one answer.";
     SKILLS_MAX: usize = 500, "skills", "Largest max_skills.";
+    SKILL_HEAD: usize = 4 * KIB, "bytes", "Beginning of a skill that is read for its name and description.";
     SUMMARY_MAX: usize = 120, "characters", "The one-line summary of a call in the call list.";
     RESULT_PREVIEW: usize = 32 * KIB, "bytes", "Head and tail shown of a result that does not fit the link.";
     RESULT_PAGE_MAX: usize = 256 * KIB, "bytes", "One read_result.";
@@ -282,6 +290,7 @@ limits! {
     OUTAGES_KEPT_FOR: Duration = secs(24 * 3600), "time", "How long an outage is remembered.";
     ["The relay's HTTP"]
     HTTP_CONNECTIONS_MAX: usize = 16_384, "connections", "Open HTTP connections of one relay; above it the listener waits. Links leave this count when their upgrade is done.";
+    HTTP_ACCEPT_PAUSE: Duration = millis(100), "time", "Pause after a failed accept, because most often descriptors are short.";
     HTTP_HEADER_TIMEOUT: Duration = secs(60), "time", "A request's head must be complete within this, and an idle connection is kept this long.";
     HTTP_BODY_IDLE: Duration = secs(30), "time", "A request's body that brings nothing for this long is given up.";
     HTTP_HEADERS_MAX: usize = 64, "headers", "Header lines of one request.";
@@ -296,6 +305,7 @@ limits! {
     ["Store"]
     STORE_QUEUE: usize = 4096, "writes", "Writes waiting for the writer thread; above it a write is refused as busy.";
     STORE_GROUP: usize = 256, "writes", "Writes that share one commit.";
+    STORE_LOCK_WAIT: Duration = secs(5), "time", "How long a statement waits for a lock on the database, which only a backup or a second process holds.";
     STORE_READERS: usize = 4, "connections", "Read connections kept open.";
 
     ["People and rights"]

@@ -95,7 +95,7 @@ pub(crate) async fn run(
         let text = format!("{} calls are running; let them end first, or give --force", now.calls.pending);
         return Err(CommandError::new("busy", text));
     }
-    let (lines, coming) = mpsc::channel(64);
+    let (lines, coming) = mpsc::channel(limits::DRILL_LINES);
     tokio::spawn(async move {
         let mut drill = Drill { began: Instant::now(), lines, call: None, seen: Vec::new() };
         let verdict = drill.run(&running, order).await;

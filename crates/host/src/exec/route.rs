@@ -86,7 +86,7 @@ async fn drill_wait(call: &Call) -> Outcome {
     }
     let Arguments { wait_ms, echo } = call.arguments()?;
     bounded("wait_ms", Some(wait_ms), 0, limits::DRILL_WAIT_MAX.as_millis() as usize, 0)?;
-    bounded_text("echo", &echo, 0, 256)?;
+    bounded_text("echo", &echo, 0, limits::DRILL_ECHO_MAX)?;
     let wait = tokio::time::sleep(Duration::from_millis(wait_ms));
     let waiting = call.reporting(wait, |elapsed| Progress {
         progress: elapsed.as_millis() as f64,

@@ -48,7 +48,7 @@ pub(super) async fn drill(
     Body(order): Body<Order>,
 ) -> Result<Json<Outcome>, ApiError> {
     let wait = Duration::from_millis(order.wait_ms);
-    if wait > limits::DRILL_WAIT_MAX || order.echo.as_ref().is_some_and(|echo| echo.len() > 256) {
+    if wait > limits::DRILL_WAIT_MAX || order.echo.as_ref().is_some_and(|echo| echo.len() > limits::DRILL_ECHO_MAX) {
         return Err(ApiError::invalid("a drill waits at most 60 seconds and echoes at most 256 bytes"));
     }
     let credential = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -72,7 +72,7 @@ impl Server {
                 Some((_, Err(error))) => {
                     // Out of file descriptors, mostly. Trying at once would only burn the processor.
                     tracing::warn!(%error, "accept");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(limits::HTTP_ACCEPT_PAUSE).await;
                 }
             }
         }

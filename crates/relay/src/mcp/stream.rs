@@ -15,9 +15,6 @@ use tokio::sync::Notify;
 
 use super::reply::{COMMENT, event};
 
-/// What an answer costs beside its bytes.
-const OVERHEAD: usize = 512;
-
 /// What a call asks: two equal ones are one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
@@ -97,7 +94,7 @@ impl Stream {
         }
         self.push(&mut state, data);
         state.end = Some(End::Answered(now));
-        let cost = OVERHEAD + state.events.iter().map(|(_, event)| event.len()).sum::<usize>();
+        let cost = limits::SSE_STREAM_COST + state.events.iter().map(|(_, event)| event.len()).sum::<usize>();
         drop(state);
         self.changed.notify_waiters();
         Some(cost)

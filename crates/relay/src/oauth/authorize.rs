@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use holdfast_core::id::AccountId;
+use holdfast_core::limits;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::code::Allowed;
@@ -76,8 +77,11 @@ async fn begin(state: &AppState, base: &Arc<str>, params: Params) -> Response {
     let sheet = Sheet { id: &id, request: &request, notice: Notice::None };
     let mut response = page::sign_in(StatusCode::OK, &sheet, &only_account(state).await);
     let secure = if state.site.is_https() { "; Secure" } else { "" };
-    let cookie =
-        format!("{}={cookie}; Path=/oauth/authorize; HttpOnly; SameSite=Strict; Max-Age=600{secure}", cookie_name(&id));
+    let life = limits::CONSENT_TTL.as_secs();
+    let cookie = format!(
+        "{}={cookie}; Path=/oauth/authorize; HttpOnly; SameSite=Strict; Max-Age={life}{secure}",
+        cookie_name(&id)
+    );
     if let Ok(value) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }
@@ -120,7 +124,7 @@ fn read(
     let challenge = params.get("code_challenge").filter(|text| text.len() == 43 && text.bytes().all(base64url));
     let challenge = challenge.ok_or("invalid_request")?.to_owned();
     let asked_state = params.get("state");
-    if asked_state.is_some_and(|text| text.len() > holdfast_core::limits::URI_MAX) {
+    if asked_state.is_some_and(|text| text.len() > limits::URI_MAX) {
         return Err("invalid_request");
     }
     let scopes = match params.get("scope").map(Scopes::parse) {

@@ -10,7 +10,6 @@ mod writer;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdfast_core::code::Code;
 use holdfast_core::limits;
@@ -180,7 +179,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     // No SQLITE_OPEN_URI: a folder's name must not be read as options.
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|e| StoreError::ReadOnly { path: path.into(), reason: e.to_string() })?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(limits::STORE_LOCK_WAIT)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     Ok(connection)
 }

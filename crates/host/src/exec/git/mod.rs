@@ -162,7 +162,7 @@ fn head() -> String {
 
 pub(super) async fn git_show(env: &Arc<Env>, call: Call) -> Outcome {
     let args: ShowArguments = call.arguments()?;
-    bounded_text("revision", &args.revision, 1, 256)?;
+    bounded_text("revision", &args.revision, 1, limits::GIT_REVISION_MAX)?;
     // A dash would be an option, and a colon names a file instead of a commit.
     if args.revision.starts_with('-') || args.revision.contains(|c: char| c.is_control() || c == ':') {
         return Err(invalid("revision must name a commit"));

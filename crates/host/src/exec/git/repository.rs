@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_core::code::{Code, ToolError};
+use holdfast_core::limits;
 
 use crate::exec::call::Call;
 use crate::exec::env::Env;
@@ -61,7 +62,7 @@ pub(super) fn contained(env: &Env, call: &Call, git: &Path, common: &Path) -> Re
         seen += 1;
         for line in std::fs::read_to_string(store.join("info/alternates")).unwrap_or_default().lines() {
             if !line.is_empty() && !line.starts_with('#') {
-                if seen > 16 {
+                if seen > limits::GIT_STORES_MAX {
                     return Err(outside());
                 }
                 stores.push(inside(&store.join(line))?);

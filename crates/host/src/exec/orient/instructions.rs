@@ -164,7 +164,9 @@ fn skills(env: &Env, call: &Call, folders: &[PathBuf], max: usize) -> Result<(Ve
                 .collect();
             names.sort();
             for skill in names {
-                let Some((path, _, text)) = beginning(env, call, skill.join("SKILL.md"), 4096) else { continue };
+                let Some((path, _, text)) = beginning(env, call, skill.join("SKILL.md"), limits::SKILL_HEAD) else {
+                    continue;
+                };
                 if found.len() == max {
                     return Ok((found, true));
                 }

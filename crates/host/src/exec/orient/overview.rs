@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use holdfast_core::code::ToolError;
-use holdfast_core::tools;
+use holdfast_core::{limits, tools};
 use serde_json::{Value, json};
 
 use crate::exec::call::{Call, io_error};
@@ -37,9 +37,6 @@ const BUILD_FILES: &[(&str, &str)] = &[
     ("compose.yaml", "docker"),
 ];
 
-/// Entries shown; list_dir shows all.
-const SHOWN: usize = 200;
-
 pub(in crate::exec) fn project_overview(env: &Env, call: &Call) -> Result<Value, ToolError> {
     let Nothing {} = call.arguments()?;
     let spot = env.files.find(".", &call.policy, Access::Read)?;
@@ -57,7 +54,7 @@ pub(in crate::exec) fn project_overview(env: &Env, call: &Call) -> Result<Value,
         .map(|(file, with)| json!({"file": file, "with": with}))
         .collect();
     let total = names.len();
-    names.truncate(SHOWN);
+    names.truncate(limits::OVERVIEW_ENTRIES);
     let tools: Vec<&str> = tools::advertised(&call.policy).map(|tool| tool.name).collect();
     Ok(json!({
         "workspace": env.files.root().file_name().map(|name| name.to_string_lossy()),
@@ -75,7 +72,7 @@ fn branch(env: &Env, call: &Call) -> Value {
     let head = env.files.root().join(".git").join("HEAD");
     let mut text = String::new();
     let read = env.files.check(head, &call.policy, Access::Read).and_then(|spot| env.files.file(&spot));
-    match read.map(|file| file.take(4096).read_to_string(&mut text)) {
+    match read.map(|file| file.take(limits::GIT_HEAD_MAX as u64).read_to_string(&mut text)) {
         Ok(Ok(_)) => json!({"branch": text.trim().strip_prefix("ref: refs/heads/")}),
         _ => Value::Null,
     }
