@@ -104,7 +104,6 @@ async fn an_idle_device_fits_in_24_kib() {
         check: Arc::new(device),
         store: Store::open(folder.path()).expect("a store"),
         clock: Arc::new(SystemClock::default()),
-        notes: None,
     };
     let devices = Arc::new(Devices::open(options).expect("devices"));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
