@@ -89,6 +89,8 @@ pub(crate) enum Change {
     Device(TokenHash, DeviceIdentity),
     /// A device was revoked.
     DeviceRevoked(TokenHash),
+    /// A device is not even known as revoked any more.
+    DeviceForgotten(TokenHash),
 }
 
 /// Checks bearer tokens and device credentials.
@@ -236,6 +238,7 @@ impl Auth {
                 }
                 Change::Device(hash, identity) => drop(index.devices.insert(hash, Ok(Arc::new(identity)))),
                 Change::DeviceRevoked(hash) => drop(index.devices.insert(hash, Err(DeviceAuthFailure::Revoked))),
+                Change::DeviceForgotten(hash) => drop(index.devices.remove(&hash)),
             }
         }
         drop(index);

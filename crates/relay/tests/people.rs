@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use common::{PASSWORD, Relay};
+use holdfast_core::limits;
 use holdfast_core::policy::Role;
 use holdfast_relay::{DeviceAuthFailure, NewAccount, TokenRequest};
 use serde_json::{Value, json};
@@ -195,6 +196,51 @@ async fn removing_an_account_takes_its_devices_and_tokens_with_it() {
     assert_eq!(relay.mcp("/mcp", &token).await, 401);
     assert!(relay.handle.state().auth.device(&device.token).is_err());
     assert_eq!(relay.handle.admin.devices(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_of_the_link_of_a_device_that_is_gone() {
+    let (relay, ada) = Relay::with_ada().await;
+    let bob = relay.add("bob", Role::Operator).await;
+    let account = relay.handle.state().auth.device(&ada.token).unwrap().account.clone();
+    let spare = relay.handle.admin.enrol_local(&account, "spare").await.unwrap();
+    let db = rusqlite::Connection::open(relay.dir.path().join("relay.sqlite")).unwrap();
+    for device in [&ada, &bob, &spare] {
+        relay.handle.state().devices.room(&device.device);
+        let id = [device.device.as_str()];
+        db.execute("INSERT INTO catalogues VALUES (?1, '{}', 1)", id).unwrap();
+        let call =
+            "INSERT INTO keyed_calls (device, principal, tool, key, account, digest, call, budget_ms, control, opened)
+                    VALUES (?1, 'p', 't', 'k', 'a', x'00', 'c', 1, 0, 1)";
+        db.execute(call, id).unwrap();
+    }
+    relay.handle.admin.revoke_device(None, spare.device.as_str()).await.unwrap();
+    relay.handle.admin.remove_account("bob").await.unwrap();
+    for table in ["catalogues", "keyed_calls"] {
+        let left: String =
+            db.query_row(&format!("SELECT group_concat(device) FROM {table}"), [], |row| row.get(0)).unwrap();
+        assert_eq!(left, ada.device.as_str(), "{table}");
+    }
+    let rooms = relay.handle.state().devices.rooms();
+    assert_eq!(rooms.iter().map(|room| room.id()).collect::<Vec<_>>(), [&ada.device]);
+    assert_eq!(relay.handle.state().auth.device(&spare.token), Err(DeviceAuthFailure::Revoked));
+    assert_eq!(relay.handle.state().auth.device(&bob.token), Err(DeviceAuthFailure::Unknown));
+}
+
+#[tokio::test]
+async fn only_so_many_revoked_devices_are_still_told_so() {
+    let (relay, ada) = Relay::with_ada().await;
+    let account = relay.handle.state().auth.device(&ada.token).unwrap().account.clone();
+    let mut tokens = Vec::new();
+    for _ in 0..=limits::DEVICES_REVOKED_KEPT {
+        let device = relay.handle.admin.enrol_local(&account, "spare").await.unwrap();
+        relay.handle.admin.revoke_device(None, device.device.as_str()).await.unwrap();
+        relay.advance(1);
+        tokens.push(device.token);
+    }
+    let said = |token: &String| relay.handle.state().auth.device(token).unwrap_err();
+    assert_eq!(said(&tokens[0]), DeviceAuthFailure::Unknown);
+    assert!(tokens[1..].iter().all(|token| said(token) == DeviceAuthFailure::Revoked));
 }
 
 #[tokio::test]

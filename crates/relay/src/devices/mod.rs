@@ -53,7 +53,7 @@ pub struct DevicesOptions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// All devices: rooms are made on demand, and kept while the relay runs.
+/// All devices: rooms are made on demand, and kept while the device is let in.
 pub struct Devices {
     shared: Arc<Shared>,
     rooms: RwLock<HashMap<DeviceId, Arc<DeviceRoom>>>,
@@ -102,7 +102,7 @@ impl Devices {
         Ok(devices)
     }
 
-    /// The room of a device, made if it is not there. Only for devices that exist: rooms are not taken away again.
+    /// The room of a device, made if it is not there. Only for devices that are let in: [`Devices::revoke`] alone takes a room away.
     pub fn room(&self, device: &DeviceId) -> Arc<DeviceRoom> {
         if let Some(room) = self.rooms.read().get(device) {
             return Arc::clone(room);
@@ -134,9 +134,11 @@ impl Devices {
         self.shared.counters.view()
     }
 
-    /// The device's credential was revoked: its calls end, its sockets close 1008 `device_revoked`.
+    /// The device's credential was revoked: its calls end, its sockets close 1008 `device_revoked`, its room goes with
+    /// the last of them.
     pub fn revoke(&self, device: &DeviceId) {
-        if let Some(room) = self.known(device) {
+        let room = self.rooms.write().remove(device);
+        if let Some(room) = room {
             room.tell(Input::Revoke);
         }
     }

@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::{Devices, pump};
+use crate::auth::DeviceAuthFailure;
 
 /// The route of the link. Any Host is accepted there: the device's credential is something no browser page can add.
 pub fn router<S: Clone + Send + Sync + 'static>(devices: Arc<Devices>) -> Router<S> {
@@ -32,16 +33,23 @@ async fn accept(State(devices): State<Arc<Devices>>, mut request: Request) -> Re
         return refusal(StatusCode::FORBIDDEN, "origin_not_allowed");
     }
     let token = request.headers().get(HeaderName::from_static(TOKEN_HEADER)).and_then(|value| value.to_str().ok());
-    let device = match (devices.shared.check)(token.unwrap_or_default()) {
-        Ok(device) => device,
+    let presented = || (devices.shared.check)(token.unwrap_or_default());
+    let refused = |failure: DeviceAuthFailure| match devices.shared.identity.link {
         // A base daemon knows this text and no code.
-        Err(_) if devices.shared.identity.link.is_none() => {
-            return (StatusCode::UNAUTHORIZED, "Unauthorized daemon").into_response();
-        }
-        Err(failure) => return refusal(StatusCode::UNAUTHORIZED, failure.code()),
+        None => (StatusCode::UNAUTHORIZED, "Unauthorized daemon").into_response(),
+        Some(_) => refusal(StatusCode::UNAUTHORIZED, failure.code()),
     };
-    let upgrade = hyper::upgrade::on(&mut request);
+    let device = match presented() {
+        Ok(device) => device,
+        Err(failure) => return refused(failure),
+    };
     let room = devices.room(&device);
+    // Whoever was revoked between that look and the making of the room left nothing to be told by.
+    if let Err(failure) = presented() {
+        devices.revoke(&device);
+        return refused(failure);
+    }
+    let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         if let Ok(io) = upgrade.await {
             pump::run(room, TokioIo::new(io)).await;

@@ -12,6 +12,7 @@ use url::Url;
 use super::register;
 use crate::auth::Change;
 use crate::http::error::ApiError;
+use crate::people::devices::forget_links;
 use crate::people::grants::revoke_where;
 use crate::principal::{GrantId, ResourcePath, Scopes};
 use crate::secret::{TokenHash, mint, seal, unseal};
@@ -219,6 +220,7 @@ pub(crate) async fn sweep(state: &AppState) -> Result<(), ApiError> {
             revoke_where(db, "id = ?1", &grant, news)?;
         }
         db.execute("DELETE FROM enrolments WHERE expires <= ?1", [now])?;
+        forget_links(db)?;
         register::expire(db, now)
     };
     state.auth.write(work).await

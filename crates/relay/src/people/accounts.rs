@@ -167,8 +167,9 @@ pub(crate) fn remove(db: &Connection, id: &AccountId, news: &mut Vec<Change>) ->
     let old = by_id(db, id)?.ok_or_else(ApiError::not_found)?;
     keep_an_owner(db, &old)?;
     grants::revoke_where(db, "account = ?1", id.as_str(), news)?;
-    let devices = super::devices::revoke_all(db, id, news)?;
+    let devices = super::devices::forget_all(db, id, news)?;
     db.execute("DELETE FROM accounts WHERE id = ?1", [id.as_str()])?;
+    super::devices::forget_links(db)?;
     Ok(devices)
 }
 

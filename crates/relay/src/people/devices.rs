@@ -228,18 +228,31 @@ pub(crate) fn revoke(db: &Connection, now: i64, device: &Device, news: &mut Vec<
     news.push(Change::DeviceRevoked(token));
     grants::revoke_where(db, "device = ?1", device.id.as_str(), news)?;
     let sql = "DELETE FROM devices WHERE account = ?1 AND revoked IS NOT NULL AND id NOT IN
-               (SELECT id FROM devices WHERE account = ?1 AND revoked IS NOT NULL ORDER BY revoked DESC, id LIMIT ?2)";
-    db.execute(sql, params![device.account.as_str(), limits::DEVICES_REVOKED_KEPT])?;
+               (SELECT id FROM devices WHERE account = ?1 AND revoked IS NOT NULL ORDER BY revoked DESC, id LIMIT ?2)
+               RETURNING token";
+    let mut query = db.prepare(sql)?;
+    for token in query.query_map(params![device.account.as_str(), limits::DEVICES_REVOKED_KEPT], |row| row.get(0))? {
+        news.push(Change::DeviceForgotten(token?));
+    }
     // The oldest device left becomes the default; none leaves it empty for the next enrolment.
     let sql = "UPDATE accounts SET default_device =
                (SELECT id FROM devices WHERE account = ?1 AND revoked IS NULL ORDER BY created, id LIMIT 1)
                WHERE id = ?1 AND default_device = ?2";
     db.execute(sql, params![device.account.as_str(), device.id.as_str()])?;
+    forget_links(db)
+}
+
+/// Forgets what is remembered of the links of devices that are not let in any more.
+pub(crate) fn forget_links(db: &Connection) -> Result<(), ApiError> {
+    for table in ["catalogues", "keyed_calls"] {
+        let sql = format!("DELETE FROM {table} WHERE device NOT IN (SELECT id FROM devices WHERE revoked IS NULL)");
+        db.execute(&sql, [])?;
+    }
     Ok(())
 }
 
-/// Marks every device of an account that goes away as revoked in memory, and names them.
-pub(crate) fn revoke_all(
+/// Forgets every device of an account that goes away, and names them.
+pub(crate) fn forget_all(
     db: &Connection,
     account: &AccountId,
     news: &mut Vec<Change>,
@@ -250,7 +263,7 @@ pub(crate) fn revoke_all(
     let mut gone = Vec::new();
     for row in rows {
         let (id, token) = row?;
-        news.push(Change::DeviceRevoked(token));
+        news.push(Change::DeviceForgotten(token));
         gone.extend(DeviceId::parse(&id));
     }
     Ok(gone)
