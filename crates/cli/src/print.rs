@@ -34,7 +34,9 @@ pub fn table(rows: &Value, columns: &[(&str, &str)]) {
 
 fn cell(field: &str, value: &Value) -> String {
     match (field, value) {
-        ("created" | "expires" | "in_use" | "revoked", Value::Number(seconds)) => seconds.as_i64().map(day).unwrap_or_default(),
+        ("created" | "expires" | "in_use" | "revoked", Value::Number(seconds)) => {
+            seconds.as_i64().map(day).unwrap_or_default()
+        }
         (_, Value::String(text)) => shown(text),
         (_, Value::Null) => "-".into(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "-" }.into(),

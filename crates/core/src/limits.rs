@@ -360,6 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::assertions_on_constants, reason = "whoever changes a limit reads here what depends on it")]
     fn the_relations_between_limits_hold() {
         assert!(IN_USE_TOLD >= IN_USE_RETRY * 2);
         assert!(FRAME_MAX > RESULT_MAX);
