@@ -210,7 +210,12 @@ fn relay_address(text: &str) -> Result<Url, CommandError> {
         )
     };
     let url: Url = text.parse().map_err(|_| bad())?;
-    if matches!(url.scheme(), "http" | "https") && url.host().is_some() { Ok(url) } else { Err(bad()) }
+    let local = url.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
+    if (url.scheme() == "https" && url.host().is_some()) || (url.scheme() == "http" && local) {
+        Ok(url)
+    } else {
+        Err(bad())
+    }
 }
 
 fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(), CommandError> {
@@ -249,5 +254,20 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::Reload {}
         | Command::PolicySet { .. }
         | Command::DeviceToken { .. } => Err(CommandError::not_running()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_goes_over_http_only_to_this_machine() {
+        for good in ["https://relay.example", "http://127.0.0.1:8787", "http://[::1]:1", "http://localhost"] {
+            assert!(relay_address(good).is_ok(), "{good}");
+        }
+        for bad in ["http://relay.example", "http://127.0.0.1.example", "ws://localhost", "relay.example"] {
+            assert_eq!(relay_address(bad).unwrap_err().code, "invalid_request", "{bad}");
+        }
     }
 }

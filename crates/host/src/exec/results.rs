@@ -34,7 +34,11 @@ impl Results {
     /// Starts with none: what a predecessor kept belongs to nobody any more.
     pub(super) fn open(folder: PathBuf) -> io::Result<Results> {
         for entry in std::fs::read_dir(&folder)? {
-            std::fs::remove_file(entry?.path())?;
+            let entry = entry?;
+            // A folder is none of ours, and no reason not to start.
+            if !entry.file_type()?.is_dir() {
+                std::fs::remove_file(entry.path())?;
+            }
         }
         Ok(Results { folder: Arc::new(folder), kept: Arc::default() })
     }
