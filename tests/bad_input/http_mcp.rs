@@ -63,13 +63,16 @@ async fn post(stand: &Stand, headers: HeaderMap, body: Vec<u8>) -> (u16, Option<
     (status, body["error"]["code"].as_i64(), code)
 }
 
+/// What is wrong, the request's head and body, and the answer: HTTP status, JSON-RPC code, our code.
+type Row = (&'static str, HeaderMap, Vec<u8>, (u16, Option<i64>, Option<String>));
+
 #[tokio::test]
 async fn a_malformed_request_gets_its_error_and_the_next_good_call_works() {
     let stand = Stand::start(WireKind::Feature).await;
     let invalid = |status: u16, number: i64| (status, Some(number), Some("invalid_request".to_owned()));
     let plain = || headers(&[]);
     let big = |bytes: usize| with(|body| body["params"]["arguments"] = json!({"path": "a".repeat(bytes)}));
-    let rows: Vec<(&str, HeaderMap, Vec<u8>, (u16, Option<i64>, Option<String>))> = vec![
+    let rows: Vec<Row> = vec![
         ("no body", plain(), vec![], invalid(400, -32700)),
         ("no JSON", plain(), b"{".to_vec(), invalid(400, -32700)),
         ("no UTF-8", plain(), b"{\"jsonrpc\":\"\xff\"}".to_vec(), invalid(400, -32700)),

@@ -119,11 +119,8 @@ async fn a_relay_of_another_version_is_incompatible_and_never_proven() {
     let bench = Bench::start().await;
     let mut socket = bench.relay.accept().await;
     socket.send(json!({"type": "welcome", "server": "machine-bridge-mcp", "version": "1.2.11"})).await;
-    loop {
-        match socket.next().await {
-            Frame::Json(message) => assert_eq!(message["type"], "hello"),
-            Frame::Closed(..) | Frame::Gone(_) => break,
-        }
+    while let Frame::Json(message) = socket.next().await {
+        assert_eq!(message["type"], "hello");
     }
     bench.state_becomes("incompatible").await;
 }

@@ -2,5 +2,7 @@
 //!
 //! T1 to T16 are the traps that later versions of that system found in its relay recovery.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod daemon_against_relay;
 mod relay_against_daemon;

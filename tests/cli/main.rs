@@ -1,5 +1,7 @@
 //! The command line as a person or a script uses it.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod clients;
 mod devices;
 mod embedded;

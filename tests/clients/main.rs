@@ -1,6 +1,8 @@
 //! MCP clients that nobody of this project wrote, against the real product: the official TypeScript SDK 1.x and 2.x, the
 //! official Python SDK, each in every era it speaks, and the MCP Inspector's command line.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod agent;
 mod inspector;
 

@@ -3,6 +3,8 @@
 //! Server scenarios go through a small proxy that adds the bearer token, because the suite sends none. What cannot pass
 //! stands in `expected-*.yml` with its reason; an unexpected pass or failure breaks the test.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 

@@ -3,6 +3,8 @@
 //! What was sent and can never be heard of again is told at once; what can come back comes back; nothing runs twice and
 //! nothing is left behind.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;

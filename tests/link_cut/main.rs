@@ -3,6 +3,8 @@
 //! Every sentence is a test on the feature wire and on the base wire. Work leaves one line in a journal for each side
 //! effect, so that "once" is counted and not believed.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod bytes;
 mod cuts;
 mod frames;

@@ -1,5 +1,7 @@
 //! Rounds that are too long for every day; `make soak` runs them.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use std::time::Duration;
 
 use holdfast_testkit::fault::Swallow;

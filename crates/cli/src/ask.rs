@@ -29,13 +29,10 @@ pub async fn running(dirs: &Dirs) -> Result<Option<Holder>, Failure> {
 
 /// Something secret from stdin: its first line, without the line end.
 pub fn secret_line(what: &str) -> Result<Secret, Failure> {
-    if std::io::stdin().is_terminal() {
-        eprint!("{what}: ");
-    }
-    let mut text = String::new();
     let stdin = std::io::stdin();
+    let mut text = String::new();
     if stdin.is_terminal() {
-        stdin.read_line(&mut text)?;
+        text = rpassword::prompt_password(format!("{what}: "))?;
     } else {
         stdin.lock().take(limits::API_BODY_MAX as u64).read_to_string(&mut text)?;
     }

@@ -9,3 +9,27 @@ pub fn build() -> std::io::Result<Runtime> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Builder::new_multi_thread().worker_threads((processors / 2).max(1)).enable_all().build()
 }
+
+/// Lets this process have as many descriptors as the system allows it: each device and client connection takes one, and the
+/// usual soft limit is 1 024. Where that cannot be had, the limit stays as it is.
+pub fn raise_descriptor_limit() {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let raised = getrlimit(Resource::RLIMIT_NOFILE)
+            .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map(|()| hard));
+        tracing::debug!(limit = raised.ok(), "descriptors");
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use nix::sys::resource::{Resource, getrlimit};
+
+    #[test]
+    fn the_soft_limit_of_descriptors_becomes_the_hard_one() {
+        super::raise_descriptor_limit();
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        assert_eq!(soft, hard);
+    }
+}

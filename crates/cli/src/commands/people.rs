@@ -152,11 +152,14 @@ pub async fn client(folders: &Folders, command: Client) -> Result<(), Failure> {
         }
         Client::Revoke { client: None, all: _ } => {
             let answer = ask(&dirs, Ask::CutAllAccess {}).await?;
-            told(
-                folders,
-                &answer,
-                "nobody is let in any more, and the link is stopped; `holdfast start` starts it again",
-            )
+            let said = match answer["revoked"] {
+                Value::Null => {
+                    "the link is stopped; the relay is elsewhere, and what it granted ends with \
+                     `holdfast client revoke --all` there"
+                }
+                _ => "nobody is let in any more, and the link is stopped; `holdfast start` starts it again",
+            };
+            told(folders, &answer, said)
         }
     }
 }

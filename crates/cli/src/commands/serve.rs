@@ -24,6 +24,10 @@ pub async fn relay(folders: &Folders, args: Relay) -> Result<(), Failure> {
 
 /// Runs until a signal or a command ends it. The first signal lets calls finish; the second does not.
 async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(), Failure> {
+    // Not where tools run: programs would inherit the limit, and some cannot live with a large one.
+    if mode == Mode::Relay {
+        holdfast_host::runtime::raise_descriptor_limit();
+    }
     let mut signals = signals()?;
     let options = EngineOptions { dirs: folders.dirs()?, mode, overrides };
     let engines = tokio::select! {
