@@ -12,8 +12,9 @@ PYTHON_CLIENTS := tests/clients/python/.venv/.installed
 # nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
 TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run --no-fail-fast' || echo 'test --no-fail-fast')
 export RUST_TEST_THREADS ?= 6
+export NEXTEST_TEST_THREADS ?= 6
 
-.PHONY: run test clients conformance soak machine lint limits bench fuzz fuzz-short
+.PHONY: run test clients conformance soak machine test-machine lint limits bench fuzz fuzz-short
 
 # Starts Holdfast in this terminal and prints the address and how to connect.
 run: machine
@@ -33,27 +34,30 @@ soak: machine
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --test soak
 
-clients: machine $(NODE_CLIENTS) $(PYTHON_CLIENTS)
-$(NODE_CLIENTS): tests/clients/node/package-lock.json | machine
+clients: $(NODE_CLIENTS) $(PYTHON_CLIENTS)
+$(NODE_CLIENTS): tests/clients/node/package-lock.json | test-machine
 	cd tests/clients/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
-$(CONFORMANCE): tests/conformance/package-lock.json | machine
+$(CONFORMANCE): tests/conformance/package-lock.json | test-machine
 	cd tests/conformance && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
-$(PYTHON_CLIENTS): tests/clients/python/requirements.txt | machine
+$(PYTHON_CLIENTS): tests/clients/python/requirements.txt | test-machine
 	python3 -m venv tests/clients/python/.venv
 	tests/clients/python/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Commands this needs, each with its Debian package.
-NEEDS := cc:build-essential pkg-config:pkg-config git:git npm:npm node:nodejs python3:python3
-machine:
-	@command -v $(CARGO) >/dev/null || { echo "Rust 1.90 or newer is missing: https://rustup.rs"; exit 1; }
-	@missing=$$(for need in $(NEEDS); do command -v $${need%%:*} >/dev/null || echo $${need##*:}; done; \
-	    python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv); \
+# Commands that are needed, each with its Debian package: to build, and to drive real clients in tests.
+BUILD_NEEDS := cc:build-essential pkg-config:pkg-config git:git
+TEST_NEEDS := npm:npm node:nodejs python3:python3
+install = missing=$$(for need in $(1); do command -v $${need%%:*} >/dev/null || echo $${need\#\#*:}; done; $(2)); \
 	if [ -n "$$missing" ]; then \
 	    command -v apt-get >/dev/null || { echo "missing:" $$missing; exit 1; }; \
 	    sudo=$$([ $$(id -u) = 0 ] || echo sudo); \
 	    $$sudo apt-get update -qq && $$sudo apt-get install -y -qq $$missing; \
 	fi
+machine:
+	@command -v $(CARGO) >/dev/null || { echo "Rust 1.90 or newer is missing: https://rustup.rs"; exit 1; }
+	@$(call install,$(BUILD_NEEDS),true)
+test-machine: machine
+	@$(call install,$(TEST_NEEDS),python3 -c 'import ensurepip; import venv' 2>/dev/null || echo python3-venv)
 
 # Formatting, clippy, the house suite, and what may enter the build.
 lint: $(TOOLS)/cargo-deny-0.20.2
