@@ -34,7 +34,14 @@ async fn status_shows_link_calls_outages_and_warnings_as_they_change() {
     let client = stand.modern();
     let call = tokio::spawn(async move { client.call("run_process", work("a")).send().await });
     stand.journal_has("started a").await;
-    let running = stand.status().await;
+    // The program says that it runs before the snapshot does.
+    let mut running = stand.status().await;
+    for _ in 0..100 {
+        if running["calls"]["pending"] == 1 {
+            break;
+        }
+        running = stand.status().await;
+    }
     assert_eq!((&running["calls"]["pending"], &running["calls"]["by_tool"]["run_process"]), (&1.into(), &1.into()));
     stand.proxy.cut();
     stand.proxy.until("a refused dial", |seen| seen.refused > 0).await;

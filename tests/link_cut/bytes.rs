@@ -71,7 +71,9 @@ async fn a_path_that_delivers_single_bytes_changes_nothing(wire: WireKind) {
     stand.release("a");
     assert_done_once(&stand, "a", stand.modern().call("run_process", work("a")).send().await);
     stand.proxy.reset();
-    stand.ready(2).await;
+    // On the base wire a result that no pong answered for yet makes the daemon look twice, and a call sent in between is
+    // refused as one that never arrived.
+    stand.ready(if wire == WireKind::Base { 3 } else { 2 }).await;
     stand.release("b");
     assert_done_once(&stand, "b", stand.modern().call("run_process", work("b")).send().await);
 }

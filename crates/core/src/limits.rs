@@ -189,6 +189,7 @@ limits! {
     MCP_SMALL_BODY_MAX: usize = 64 * KIB, "bytes", "Body of every MCP message but tools/call; a typed parser would spend a second of CPU on a large one.";
     ARGUMENTS_MAX: usize = FRAME_MAX - 64 * KIB, "bytes", "Arguments of one call: FRAME_MAX less an envelope; more is refused before dispatch.";
     ARGUMENT_VALUES_MAX: usize = 100_000, "values", "JSON values in one call's arguments; more is refused before a tree of them is built.";
+    RPC_METHOD_MAX: usize = 256, "bytes", "A JSON-RPC method, as on the base relay.";
     RPC_ID_MAX: usize = 256, "bytes", "A JSON-RPC id that is a text.";
     IDEMPOTENCY_KEY_MAX: usize = 128, "characters", "holdfast/idempotency-key of a call.";
     SESSIONS_PER_PRINCIPAL: usize = 64, "sessions", "MCP sessions of one account and client; the least recently used idle one makes room.";

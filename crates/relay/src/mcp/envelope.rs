@@ -88,8 +88,8 @@ pub(super) fn read(body: &[u8]) -> Result<Message<'_>, RpcError> {
         };
     };
     let method = text(method)
-        .filter(|method| !method.trim().is_empty())
-        .ok_or_else(|| RpcError::invalid_request("method must be a text"))?;
+        .filter(|method| !method.trim().is_empty() && method.len() <= limits::RPC_METHOD_MAX)
+        .ok_or_else(|| RpcError::invalid_request("method must be a text of at most 256 bytes"))?;
     if raw.params.is_some_and(|params| !is_object(params)) {
         return Err(RpcError::invalid_request("params must be an object"));
     }
