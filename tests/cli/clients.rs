@@ -75,6 +75,16 @@ async fn cutting_all_access_ends_every_token_and_stops_the_link_until_it_is_star
 }
 
 #[tokio::test]
+async fn cutting_all_access_on_a_device_of_a_relay_elsewhere_does_not_claim_its_grants() {
+    let stand = Stand::start(WireKind::Feature).await;
+    let cut = stand.home.json(&["client", "revoke", "--all", "--json"]).await;
+    assert_eq!(cut, json!({"revoked": null}));
+    assert_eq!(stand.status().await["relay"]["state"], "stopped");
+    let told = stand.home.ok(&["client", "revoke", "--all"]).await;
+    assert!(told.contains("the relay is elsewhere"), "{told}");
+}
+
+#[tokio::test]
 async fn with_two_accounts_and_none_named_a_token_is_an_error() {
     let stand = Stand::start(WireKind::Feature).await;
     let relay = &stand.relay.home;

@@ -143,7 +143,6 @@ limits! {
     BACKOFF_RESET: Duration = secs(60), "time", "Readiness after which the back-off starts over.";
     RESTART_JITTER: Duration = secs(5), "time", "Jitter after the relay said it restarts (1001, 1012).";
     OUTAGE_SILENT: Duration = secs(10), "time", "A shorter break is a blip and told nobody.";
-    OUTAGE_NOTICE: Duration = secs(30), "time", "Outage after which the desktop tells the person.";
     OUTAGE_HINT: Duration = secs(300), "time", "Outage after which the log adds a hint.";
     OUTAGE_REMINDER: Duration = secs(60), "time", "First reminder; doubles.";
     OUTAGE_REMINDER_MAX: Duration = secs(900), "time", "Cap of the reminders.";
@@ -373,7 +372,7 @@ mod tests {
         assert!(OUTBOX_DISK >= DAEMON_CALLS_MAX * RESULT_MAX);
         assert!(CONTROL_RESERVE < DAEMON_CALLS_MAX && DAEMON_CALLS_MAX <= DEVICE_CALLS_MAX);
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
-        assert!(OUTAGE_SILENT < OUTAGE_NOTICE && OUTAGE_NOTICE < OUTAGE_HINT);
+        assert!(OUTAGE_SILENT < OUTAGE_HINT);
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SOCKET_UNSENT <= TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);
         assert!(LINK_SEND_BUFFER <= 2 * TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);
