@@ -9,7 +9,8 @@ macro_rules! codes {
     ($(#[doc = $meaning:literal] $name:ident = $text:literal),+ $(,)?) => {
         /// A stable error code. The first group is the base wire's, the second is ours.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code { $(#[doc = $meaning] $name),+ }
+        #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+        pub enum Code { $(#[doc = $meaning] #[cfg_attr(feature = "ts", ts(rename = $text))] $name),+ }
 
         impl Code {
             /// Every code, in the order of this table.

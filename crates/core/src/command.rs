@@ -1,6 +1,7 @@
 //! Everything a person or a script can ask of a running Holdfast. One dispatcher in `holdfast-host` serves the tray,
 //! the window, the loopback API and the command line.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use crate::policy::{Profile, Role};
 
 /// A part of Holdfast that can be started and stopped by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// The relay inside this process.
@@ -37,6 +39,7 @@ impl Engine {
 
 /// A password or a code on its way in. Debug output hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct Secret(pub String);
 
@@ -48,6 +51,7 @@ impl fmt::Debug for Secret {
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Starts one engine, or all.
@@ -159,6 +163,37 @@ pub enum Command {
     },
     /// Revokes every grant, kills calls and stops the link.
     CutAllAccess {},
+    /// Answers a call that asks before it runs.
+    Answer {
+        /// The question's id.
+        question: String,
+        /// Whether it may run.
+        allow: bool,
+        /// The same answer for this client until the process ends.
+        #[serde(default)]
+        remember: bool,
+    },
+    /// Takes the seat, from its holder if there is one.
+    SeatTake {
+        /// Waits until it is free instead of taking it from a holder that lives.
+        #[serde(default)]
+        wait: bool,
+    },
+    /// Lets go of the seat.
+    SeatRelease {},
+    /// Changes settings in the configuration file, keeping its comments, and applies what can be applied.
+    Configure {
+        /// Dotted key → new value; `null` takes the key away.
+        #[cfg_attr(feature = "ts", ts(type = "Record<string, unknown>"))]
+        set: BTreeMap<String, serde_json::Value>,
+    },
+    /// Starts the tray application at login, or no longer.
+    Autostart {
+        /// Which of the two.
+        on: bool,
+    },
+    /// Shows the folder of the logs.
+    OpenLogs {},
 }
 
 #[cfg(test)]

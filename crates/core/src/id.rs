@@ -20,6 +20,7 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $min:literal..=$max:literal, $bytes:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 

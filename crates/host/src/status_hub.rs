@@ -83,6 +83,9 @@ impl StatusHub {
             app: facts.app.clone(),
             relay,
             calls,
+            seat: None,
+            consents: Vec::new(),
+            questions: Vec::new(),
             outages: facts.outages.list(now),
             health: facts.health.list(),
         };

@@ -3,11 +3,15 @@
 //! The status hub in `holdfast-host` is the only writer. Tray, window, command line and loopback API read the same
 //! types. State is latest-value and is never derived from the timeline, which may drop.
 
+mod attention;
 mod outages;
+mod seat;
 mod timeline;
 mod warning;
 
+pub use attention::{Consent, Question};
 pub use outages::{Outage, OutageLog};
+pub use seat::{SeatHolder, SeatState, SeatStatus};
 pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};
 pub use warning::{Action, Severity, Warning, WarningCode};
 
@@ -22,6 +26,7 @@ pub type UnixMs = u64;
 
 /// Everything a reader needs to draw the product, taken at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct StatusSnapshot {
     /// Grows by one with every snapshot; a gap in a stream means: fetch a whole snapshot.
     pub seq: u64,
@@ -33,6 +38,12 @@ pub struct StatusSnapshot {
     pub relay: RelayStatus,
     /// Calls as this device sees them.
     pub calls: CallCounts,
+    /// The seat at the chat service; `None` while no channel is set up.
+    pub seat: Option<SeatStatus>,
+    /// Clients that wait to be let in, oldest first.
+    pub consents: Vec<Consent>,
+    /// Calls that ask before they run, oldest first.
+    pub questions: Vec<Question>,
     /// Outages of the last 24 h, oldest first.
     pub outages: Vec<Outage>,
     /// What is wrong, worst first.
@@ -48,6 +59,9 @@ impl StatusSnapshot {
             app,
             relay: RelayStatus::stopped(taken_at),
             calls: CallCounts::default(),
+            seat: None,
+            consents: Vec::new(),
+            questions: Vec::new(),
             outages: Vec::new(),
             health: Vec::new(),
         }
@@ -56,6 +70,7 @@ impl StatusSnapshot {
 
 /// The process that hosts the engines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct AppStatus {
     /// Version of this build.
     pub version: String,
@@ -69,12 +84,15 @@ pub struct AppStatus {
     pub policy: Option<String>,
     /// The folder file tools work in.
     pub workspace: Option<String>,
+    /// Whether the tray application starts at login, as the system has it; `None` where there is none to start.
+    pub autostart: Option<bool>,
     /// The engines that exist in this process, and whether each runs.
     pub engines: BTreeMap<Engine, EngineState>,
 }
 
 /// Whether an engine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum EngineState {
     /// It runs.
@@ -89,6 +107,7 @@ pub enum EngineState {
 
 /// Whether this machine can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
     /// Not wanted.
@@ -111,6 +130,7 @@ pub enum LinkState {
 
 /// The link to the relay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct RelayStatus {
     /// Its state.
     pub state: LinkState,
@@ -148,6 +168,7 @@ impl RelayStatus {
 
 /// Calls as this device sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct CallCounts {
     /// Received and not yet finished, detached ones included.
     pub pending: usize,

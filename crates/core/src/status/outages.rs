@@ -9,6 +9,7 @@ use crate::limits;
 
 /// One time during which the relay was away for longer than a blip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Outage {
     /// When the link was lost.
     pub started_at: UnixMs,

@@ -12,6 +12,7 @@ use crate::limits;
 
 /// One step of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct TimelineEntry {
     /// Grows by one with every entry of this process.
     pub seq: u64,
@@ -36,6 +37,7 @@ pub struct TimelineEntry {
 
 /// A step of a call as this device sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The call came from the relay and was accepted.
@@ -81,6 +83,7 @@ impl Timeline {
 
 /// One call, folded from its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct CallRow {
     /// The call.
     pub call: CallId,
@@ -104,6 +107,7 @@ pub struct CallRow {
 
 /// Where a call stands, in the words of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// It runs.

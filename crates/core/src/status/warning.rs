@@ -6,6 +6,7 @@ use super::UnixMs;
 
 /// One thing that is wrong now. It disappears when it is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Warning {
     /// What it is.
     pub code: WarningCode,
@@ -22,6 +23,7 @@ pub struct Warning {
 
 /// How bad a warning is; the order is that of the tray's icon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know.
@@ -34,6 +36,7 @@ pub enum Severity {
 
 /// What a person can do about a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Try to connect now.
@@ -46,6 +49,8 @@ pub enum Action {
     Restart,
     /// Update Holdfast or the relay.
     Update,
+    /// Start again what did not start.
+    Start,
     /// Look at the log.
     ReadLog,
 }
@@ -54,6 +59,7 @@ macro_rules! warnings {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $severity:ident, $action:expr;)+) => {
         /// What is wrong. The texts are stable.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
         pub enum WarningCode { $($(#[$doc])* #[serde(rename = $text)] $name),+ }
 
         impl WarningCode {
@@ -101,6 +107,8 @@ warnings! {
     DiskLow = "disk_low", Warning, None;
     /// The embedded relay could not start or ended.
     RelayFailed = "relay_failed", NeedsYou, Some(Action::ReadLog);
+    /// The engines could not start; the text says why.
+    StartFailed = "start_failed", NeedsYou, Some(Action::Start);
 }
 
 impl WarningCode {

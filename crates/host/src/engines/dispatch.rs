@@ -117,6 +117,9 @@ impl Running {
                     None => Ok(json!({"revoked": null})),
                 }
             }
+            Command::Answer { .. } => Err(CommandError::new("not_found", "no call waits for an answer")),
+            Command::SeatTake { .. } | Command::SeatRelease {} => Err(no_such_engine()),
+            Command::Configure { .. } | Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
             other => administer(&self.admin().await?, other).await,
         }
     }
@@ -177,6 +180,12 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::Quit { .. }
         | Command::TryNow {}
         | Command::Reload {}
+        | Command::Answer { .. }
+        | Command::SeatTake { .. }
+        | Command::SeatRelease {}
+        | Command::Configure { .. }
+        | Command::Autostart { .. }
+        | Command::OpenLogs {}
         | Command::Approve { .. } => Err(CommandError::not_running()),
         Command::PolicySet { profile } => {
             config::set_profile(&dirs.config_file(), profile).map_err(failed_config)?;
@@ -254,6 +263,12 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::TryNow {}
         | Command::Reload {}
         | Command::PolicySet { .. }
+        | Command::Answer { .. }
+        | Command::SeatTake { .. }
+        | Command::SeatRelease {}
+        | Command::Configure { .. }
+        | Command::Autostart { .. }
+        | Command::OpenLogs {}
         | Command::DeviceToken { .. } => Err(CommandError::not_running()),
     }
 }

@@ -1,0 +1,2 @@
+//! The tray application.
+fn main() {}
