@@ -1,11 +1,13 @@
-//! The rules of the house, as tests: who may depend on whom, what is named where, how long files are, and whether the
-//! generated pages are in date. `make limits` (`UPDATE=1`) writes those pages again.
+//! The rules of the house, as tests: who may depend on whom, what is named where, how long files are, and whether what
+//! is made from the sources is in date. `make limits` and `make types` (`UPDATE=1`) write it again.
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod crates;
 mod pages;
 mod sources;
+#[cfg(feature = "ts")]
+mod types;
 
 use std::path::{Path, PathBuf};
 

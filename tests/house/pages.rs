@@ -1,4 +1,4 @@
-//! The pages of `docs/` that are made from tables in `holdfast-core`.
+//! Files that are made from the sources: the pages of `docs/` from tables in `holdfast-core`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use holdfast_core::limits::{self, Value};
 
 use crate::{read, root};
 
-/// Compares a page with what the tables say now; with `UPDATE=1` writes it.
-fn check(page: &str, want: &str) {
-    let path = root().join("docs").join(page);
+/// Compares a made file with what the sources say now; with `UPDATE=1` writes it.
+pub fn check(made: &str, by: &str, want: &str) {
+    let path = root().join(made);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, want).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     let have = if path.exists() { read(&path) } else { String::new() };
-    assert!(have == want, "docs/{page} is out of date: run `make limits`");
+    assert!(have == want, "{made} is out of date: run `{by}`");
 }
 
 fn count(value: u64, unit: &str) -> String {
@@ -73,7 +73,7 @@ fn the_page_of_limits_is_in_date() {
         };
         let _ = writeln!(page, "| `{}` | {value} | {} |", limit.name, limit.why.replace('|', "\\|"));
     }
-    check("limits.md", &page);
+    check("docs/limits.md", "make limits", &page);
 }
 
 #[test]
@@ -89,5 +89,5 @@ fn the_page_of_error_codes_is_in_date() {
         let older = if older == *code { String::new() } else { format!("`{}`", older.as_str()) };
         let _ = writeln!(page, "| `{}` | {} | {older} |", code.as_str(), code.meaning().trim());
     }
-    check("errors.md", &page);
+    check("docs/errors.md", "make limits", &page);
 }

@@ -14,6 +14,7 @@ pub use public::examine_public;
 
 /// Everything that was looked at. Holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Report {
     /// Version of this build.
     pub version: String,
@@ -27,6 +28,7 @@ pub struct Report {
 
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Check {
     /// What was looked at; stable.
     pub name: String,
@@ -41,6 +43,7 @@ pub struct Check {
 
 /// How a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
     /// As it should be.

@@ -25,6 +25,7 @@ const TOOL: &str = "drill_wait";
 
 /// What kind of drill.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(deny_unknown_fields)]
 pub struct DrillOrder {
     /// For how long the link is cut, in milliseconds; at most twice [`limits::DRILL_WAIT_MAX`], less a second.
@@ -36,6 +37,7 @@ pub struct DrillOrder {
 
 /// One line of a drill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum DrillLine {
     /// Something happened.
@@ -68,6 +70,7 @@ pub enum DrillLine {
 
 /// What came of a drill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The call ran once and its result arrived once.

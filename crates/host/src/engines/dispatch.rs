@@ -20,6 +20,7 @@ use crate::secrets::Secrets;
 
 /// Why a command was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[error("{message}")]
 pub struct CommandError {
     /// What programs match on.

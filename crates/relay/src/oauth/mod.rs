@@ -54,6 +54,7 @@ pub struct ApprovalView {
 
 /// A request that was just approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Approved {
     /// What the client calls itself.
     pub client: String,

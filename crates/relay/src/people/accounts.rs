@@ -14,6 +14,7 @@ use crate::secret::random;
 
 /// An account as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct AccountView {
     /// Its id.
     pub id: AccountId,

@@ -13,6 +13,7 @@ use crate::secret::{TokenHash, mint, random, seal, typed_code, unseal};
 
 /// A device as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct DeviceView {
     /// Its id; `/mcp/{id}` reaches it.
     pub id: DeviceId,
@@ -34,6 +35,7 @@ pub struct DeviceView {
 
 /// An enrolment code; shown this once.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct DeviceCode {
     /// 20 base32 characters.
     pub code: String,

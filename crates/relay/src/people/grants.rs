@@ -15,6 +15,7 @@ use crate::secret::{TokenHash, mint, mint_name};
 
 /// A personal access token as people see it; the token itself is shown once, at its making.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct TokenView {
     /// Its id.
     pub id: String,
@@ -34,6 +35,7 @@ pub struct TokenView {
 
 /// A personal access token at its making.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct NewToken {
     /// The bearer token. Shown this once.
     pub token: String,
@@ -50,6 +52,7 @@ impl std::fmt::Debug for NewToken {
 
 /// What one client was granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct GrantView {
     /// Its id; may be revoked alone.
     pub id: String,
@@ -65,6 +68,7 @@ pub struct GrantView {
 
 /// A registered client with its grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct ClientView {
     /// Its client id.
     pub id: String,
