@@ -17,17 +17,20 @@ pub enum Engine {
     Relay,
     /// The link to the relay, with the executor behind it.
     Link,
+    /// The seat at a chat service; hosted only when a channel is set up.
+    Channels,
 }
 
 impl Engine {
     /// All engines, in the order in which they start.
-    pub const ALL: [Engine; 2] = [Engine::Relay, Engine::Link];
+    pub const ALL: [Engine; 3] = [Engine::Relay, Engine::Link, Engine::Channels];
 
     /// The name on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Engine::Relay => "relay",
             Engine::Link => "link",
+            Engine::Channels => "channels",
         }
     }
 
@@ -51,7 +54,7 @@ impl fmt::Debug for Secret {
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS), ts(optional_fields = nullable))]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Starts one engine, or all.
@@ -70,6 +73,7 @@ pub enum Command {
     Quit {
         /// Does not wait for calls.
         #[serde(default)]
+        #[cfg_attr(feature = "ts", ts(optional = nullable))]
         now: bool,
     },
     /// Tries to connect at once.
@@ -171,16 +175,34 @@ pub enum Command {
         allow: bool,
         /// The same answer for this client until the process ends.
         #[serde(default)]
+        #[cfg_attr(feature = "ts", ts(optional = nullable))]
         remember: bool,
     },
     /// Takes the seat, from its holder if there is one.
     SeatTake {
         /// Waits until it is free instead of taking it from a holder that lives.
         #[serde(default)]
+        #[cfg_attr(feature = "ts", ts(optional = nullable))]
         wait: bool,
+        /// Ends the holder's process if it lives and does not answer: the answer to the question in `seat.frozen`.
+        #[serde(default)]
+        #[cfg_attr(feature = "ts", ts(optional = nullable))]
+        force: bool,
     },
     /// Lets go of the seat.
     SeatRelease {},
+    /// Proves a bot's token at the chat service, keeps it among the secrets and uses that bot from now on.
+    ChannelSetup {
+        /// The chat service: `telegram`.
+        backend: String,
+        /// The bot's token.
+        token: Secret,
+        /// Another address of the service's API than its own; `https`, or `http` to this machine.
+        #[serde(default)]
+        base_url: Option<String>,
+    },
+    /// Forgets the bot and its token.
+    ChannelRemove {},
     /// Changes settings in the configuration file, keeping its comments, and applies what can be applied.
     Configure {
         /// Dotted key → new value; `null` takes the key away.

@@ -258,6 +258,12 @@ limits! {
     RESULT_KEPT_FOR: Duration = secs(3600), "time", "How long a result that did not fit waits under its handle.";
     RESULTS_DISK: usize = 512 * MIB, "bytes", "Waiting results in all; the oldest goes first.";
 
+    ["Asking before a call runs"]
+    ASK_WAIT: Duration = secs(120), "time", "Longest wait for the answer to a question, in awake time.";
+    ASK_LEFT: Duration = secs(10), "time", "What a question leaves of the call's budget for the work; of a shorter budget it leaves half.";
+    ASKS_MAX: usize = 16, "questions", "Questions that wait at once; a further call is refused as busy. Below the ordinary places of DAEMON_CALLS_MAX, so that questions cannot take them all.";
+    ASKS_REMEMBERED: usize = 64, "clients", "Clients whose answer is remembered until the process ends; beyond it the oldest is asked about again.";
+
     ["Configuration and this process"]
     CONFIG_FILE_MAX: usize = 256 * KIB, "bytes", "Largest config.toml that is read.";
     CONFIG_POLL: Duration = secs(2), "time", "How often the configuration is looked at when no event came.";
@@ -280,6 +286,23 @@ limits! {
     READY_WAIT: Duration = secs(10), "time", "How long a start waits for its own embedded relay to prove the link before it says ready.";
     OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";
     OUTAGES_SAVE: Duration = secs(60), "time", "How often an outage that lasts is written to disk.";
+
+    ["The seat"]
+    SEAT_ANSWER: Duration = secs(6), "time", "A holder that has not answered a take by then is dead or frozen.";
+    SEAT_DRAIN: Duration = secs(4), "time", "How long a holder finishes what is under way before it lets go.";
+    SEAT_HANDOVER: Duration = secs(8), "time", "From a holder's word that it drains to its word that it let go; more than SEAT_DRAIN.";
+    SEAT_RESERVED: Duration = secs(10), "time", "How long a seat that was let go is kept for who asked for it.";
+    SEAT_RETRY: Duration = millis(200), "time", "How often a claimer looks for the lock again; many times within SEAT_RESERVED.";
+    SEAT_LOOK: Duration = secs(1), "time", "How often a holder looks whether the seat is still its own, and everybody else who holds it.";
+    SEAT_BACKOFF_MIN: Duration = secs(2), "time", "First wait before the chat service is tried again; doubles, and half of it is jitter.";
+    SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before the chat service is tried again, and the longest it may ask for.";
+    SEAT_PEERS: usize = 16, "connections", "Processes that a holder listens to at once.";
+    SEAT_LINE_MAX: usize = 4 * KIB, "bytes", "One line between processes that want the same seat, and the files of a seat.";
+    SEAT_ASK_WAIT: Duration = secs(2), "time", "How long a peer may take to ask, once it is connected.";
+    SEAT_COMMAND_WAIT: Duration = secs(30), "time", "How long a command waits for what comes of it; more than SEAT_ANSWER, SEAT_HANDOVER and CHANNEL_REQUEST together.";
+    CHANNEL_REQUEST: Duration = secs(10), "time", "One request to a chat service, apart from a long poll.";
+    CHANNEL_POLL: Duration = secs(25), "time", "How long the chat service may hold a poll that has nothing to tell.";
+    CHANNEL_BODY_MAX: usize = 4 * MIB, "bytes", "One answer of a chat service.";
 
     ["Status"]
     TIMELINE_ENTRIES: usize = 500, "entries", "Ring of the timeline.";
@@ -396,5 +419,9 @@ mod tests {
         assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);
         assert!(RESUME_SESSION_BYTES >= RESULT_MAX && RESUME_SESSION_BYTES <= RESUME_TOTAL_BYTES);
         assert!(SSE_AFTER < SSE_COMMENT);
+        assert!(ASKS_MAX < DAEMON_CALLS_MAX - CONTROL_RESERVE && ASK_LEFT < CALL_TIMEOUT_DEFAULT);
+        assert!(SEAT_DRAIN < SEAT_HANDOVER && SEAT_RETRY * 10 < SEAT_RESERVED, "a taker must not miss its own time");
+        assert!(SEAT_COMMAND_WAIT > SEAT_ANSWER + SEAT_HANDOVER + CHANNEL_REQUEST);
+        assert!(SEAT_BACKOFF_MIN < SEAT_BACKOFF_MAX);
     }
 }

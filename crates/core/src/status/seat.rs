@@ -28,8 +28,13 @@ pub struct SeatStatus {
     pub waiting: usize,
     /// When a message was last sent.
     pub last_sent: Option<UnixMs>,
-    /// Why it failed or waits, in plain words.
+    /// Why it is off, failed or waits, in plain words.
     pub reason: Option<String>,
+    /// When the next try to connect begins.
+    pub next_try_at: Option<UnixMs>,
+    /// A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
+    /// answers after all, the take goes on.
+    pub frozen: bool,
 }
 
 /// What this process does about the seat.

@@ -109,6 +109,12 @@ warnings! {
     RelayFailed = "relay_failed", NeedsYou, Some(Action::ReadLog);
     /// The engines could not start; the text says why.
     StartFailed = "start_failed", NeedsYou, Some(Action::Start);
+    /// The seat was given up for good; the text says why.
+    SeatFailed = "seat_failed", NeedsYou, Some(Action::ReadLog);
+    /// The seat's holder lives and does not answer; a person decides whether it is ended.
+    SeatFrozen = "seat_frozen", NeedsYou, None;
+    /// Somebody outside this seat uses the same bot.
+    BotUsedElsewhere = "bot_used_elsewhere", Warning, None;
 }
 
 impl WarningCode {

@@ -119,7 +119,10 @@ impl Running {
                 }
             }
             Command::Answer { .. } => Err(CommandError::new("not_found", "no call waits for an answer")),
-            Command::SeatTake { .. } | Command::SeatRelease {} => Err(no_such_engine()),
+            Command::SeatTake { .. }
+            | Command::SeatRelease {}
+            | Command::ChannelSetup { .. }
+            | Command::ChannelRemove {} => Err(no_such_engine()),
             Command::Configure { .. } | Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
             other => administer(&self.admin().await?, other).await,
         }
@@ -184,6 +187,8 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::Answer { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
+        | Command::ChannelSetup { .. }
+        | Command::ChannelRemove {}
         | Command::Configure { .. }
         | Command::Autostart { .. }
         | Command::OpenLogs {}
@@ -267,6 +272,8 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::Answer { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
+        | Command::ChannelSetup { .. }
+        | Command::ChannelRemove {}
         | Command::Configure { .. }
         | Command::Autostart { .. }
         | Command::OpenLogs {}
