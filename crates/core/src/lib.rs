@@ -4,6 +4,7 @@
 //! or a random source: the time ([`time::Now`]) and a seeded generator come in as arguments, and what should happen
 //! comes out as values. Shells in `holdfast-host` and `holdfast-relay` turn those values into I/O.
 
+pub mod ask;
 pub mod code;
 pub mod command;
 pub mod daemon;

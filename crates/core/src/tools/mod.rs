@@ -45,8 +45,8 @@ pub struct Tool {
     pub place: Place,
 }
 
-/// What a tool does to the machine; [`Annotations`] and the meaning of a timeout follow from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a tool does to the machine, the harmless first; [`Annotations`] and the meaning of a timeout follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     /// Changes nothing. A timed-out call may be sent again.
     Reads,
