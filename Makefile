@@ -14,7 +14,7 @@ TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run
 export RUST_TEST_THREADS ?= 6
 export NEXTEST_TEST_THREADS ?= 6
 
-.PHONY: run test clients conformance soak machine test-machine lint limits bench fuzz fuzz-short
+.PHONY: run test clients conformance soak machine test-machine lint limits types bench fuzz fuzz-short
 
 # Starts Holdfast in this terminal and prints the address and how to connect.
 run: machine
@@ -23,7 +23,7 @@ run: machine
 # Everything. The binary first: cargo does not build another package's binary for tests.
 test: machine clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
-	$(CARGO) $(TESTS) --workspace
+	$(CARGO) $(TESTS) --workspace --features $(TYPES)
 
 # The official MCP conformance suite against the real binary, with its own words.
 conformance: machine $(CONFORMANCE)
@@ -62,13 +62,18 @@ test-machine: machine
 # Formatting, clippy, the house suite, and what may enter the build.
 lint: $(TOOLS)/cargo-deny-0.20.2
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
-	$(CARGO) test --quiet --test house
+	$(CARGO) clippy --workspace --all-targets --features $(TYPES) --quiet -- -D warnings
+	$(CARGO) test --quiet --features $(TYPES) --test house
 	cargo-deny --log-level error --workspace check bans licenses sources
 
 # docs/limits.md and docs/errors.md, from the tables in crates/core.
 limits:
 	UPDATE=1 $(CARGO) test --quiet --test house pages
+
+# ui/src/api/types.ts, from the Rust types that the window reads. `test` and `lint` notice when it is out of date.
+TYPES := holdfast-desktop/ts
+types:
+	UPDATE=1 $(CARGO) test --quiet --features $(TYPES) --test house types
 
 # One table: ours, the floor and the peers, in one run. ROUNDS=3 PEERS=0 for a quick look.
 bench:

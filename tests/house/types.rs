@@ -1,6 +1,7 @@
 //! The TypeScript types of what the window reads, made from the Rust ones. `make types` writes them again.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use holdfast_core::command::Command;
 use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry};
@@ -25,12 +26,26 @@ impl TypeVisitor for Declarations {
         if T::output_path().is_none() {
             return;
         }
-        let text = format!("{}export {}\n", T::docs().unwrap_or_default(), T::decl(&self.config));
+        let text = laid_out(&format!("{}export {}", T::docs().unwrap_or_default(), T::decl(&self.config)));
         match self.found.insert(T::ident(&self.config), text.clone()) {
             None => T::visit_dependencies(self),
             Some(before) => assert_eq!(before, text, "two types of one name"),
         }
     }
+}
+
+/// One field a line, indented, and each comment on one line.
+fn laid_out(declaration: &str) -> String {
+    let breaks =
+        [("/**\n * ", "/** "), ("\n */", " */"), ("\", }", "\" }"), (", };", ",\n};"), (", } | {", ",\n} | {")];
+    let broken = breaks.iter().fold(declaration.to_owned(), |text, (from, to)| text.replace(from, to));
+    let (mut out, mut inside) = (String::new(), false);
+    for line in broken.lines().map(str::trim) {
+        inside &= !line.starts_with('}');
+        let _ = writeln!(out, "{}{line}", if inside { "  " } else { "" });
+        inside |= line.contains("{") && !line.ends_with("}");
+    }
+    out
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub struct DrillOrder {
     pub cut_ms: u64,
     /// Also when real calls are in flight.
     #[serde(default)]
+    #[cfg_attr(feature = "ts", ts(optional = nullable))]
     pub force: bool,
 }
 

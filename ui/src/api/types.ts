@@ -1,941 +1,561 @@
 // Made by `make types` from the Rust types of the same names; change them there.
 
-/**
- * One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`.
- */
+/** One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`. */
 export type AccountId = string;
 
-/**
- * An account as people see it.
- */
-export type AccountView = { 
-/**
- * Its id.
- */
-id: AccountId, 
-/**
- * Its name, unique.
- */
-name: string, 
-/**
- * What it may do.
- */
-role: Role, 
-/**
- * Whether it may be used.
- */
-active: boolean, 
-/**
- * Counts its changes.
- */
-version: number, 
-/**
- * Whether it has a password; without one only local approval signs in.
- */
-has_password: boolean, 
-/**
- * The device that `/mcp` means.
- */
-default_device: DeviceId | null, 
-/**
- * Seconds since 1970.
- */
-created: number, };
+/** An account as people see it. */
+export type AccountView = {
+  /** Its id. */
+  id: AccountId,
+  /** Its name, unique. */
+  name: string,
+  /** What it may do. */
+  role: Role,
+  /** Whether it may be used. */
+  active: boolean,
+  /** Counts its changes. */
+  version: number,
+  /** Whether it has a password; without one only local approval signs in. */
+  has_password: boolean,
+  /** The device that `/mcp` means. */
+  default_device: DeviceId | null,
+  /** Seconds since 1970. */
+  created: number,
+};
 
-/**
- * What a person can do about a warning.
- */
+/** What a person can do about a warning. */
 export type Action = "try_now" | "enroll" | "edit_config" | "restart" | "update" | "start" | "read_log";
 
-/**
- * The process that hosts the engines.
- */
-export type AppStatus = { 
-/**
- * Version of this build.
- */
-version: string, 
-/**
- * Process id; 0 when nothing runs.
- */
-pid: number, 
-/**
- * When the process started.
- */
-started_at: number, 
-/**
- * Address an MCP client on this machine (or of the configured relay) uses.
- */
-mcp: string | null, 
-/**
- * Name of the policy's profile.
- */
-policy: string | null, 
-/**
- * The folder file tools work in.
- */
-workspace: string | null, 
-/**
- * Whether the tray application starts at login, as the system has it; `None` where there is none to start.
- */
-autostart: boolean | null, 
-/**
- * The engines that exist in this process, and whether each runs.
- */
-engines: { [key in Engine]?: EngineState }, };
+/** The process that hosts the engines. */
+export type AppStatus = {
+  /** Version of this build. */
+  version: string,
+  /** Process id; 0 when nothing runs. */
+  pid: number,
+  /** When the process started. */
+  started_at: number,
+  /** Address an MCP client on this machine (or of the configured relay) uses. */
+  mcp: string | null,
+  /** Name of the policy's profile. */
+  policy: string | null,
+  /** The folder file tools work in. */
+  workspace: string | null,
+  /** Whether the tray application starts at login, as the system has it; `None` where there is none to start. */
+  autostart: boolean | null,
+  /** The engines that exist in this process, and whether each runs. */
+  engines: { [key in Engine]?: EngineState },
+};
 
-/**
- * A request that was just approved.
- */
-export type Approved = { 
-/**
- * What the client calls itself.
- */
-client: string, 
-/**
- * Where the browser goes afterwards.
- */
-redirect_host: string, 
-/**
- * Whose rights it will use.
- */
-account: string, };
+/** A request that was just approved. */
+export type Approved = {
+  /** What the client calls itself. */
+  client: string,
+  /** Where the browser goes afterwards. */
+  redirect_host: string,
+  /** Whose rights it will use. */
+  account: string,
+};
 
-/**
- * Calls as this device sees them.
- */
-export type CallCounts = { 
-/**
- * Received and not yet finished, detached ones included.
- */
-pending: number, 
-/**
- * Of the pending: those whose link is gone.
- */
-detached: number, 
-/**
- * Finished, and the relay has not yet confirmed the result.
- */
-queued_results: number, 
-/**
- * Age of the oldest pending call, in milliseconds.
- */
-oldest_ms: number | null, 
-/**
- * Pending calls by tool.
- */
-by_tool: { [key in string]: number }, };
+/** Calls as this device sees them. */
+export type CallCounts = {
+  /** Received and not yet finished, detached ones included. */
+  pending: number,
+  /** Of the pending: those whose link is gone. */
+  detached: number,
+  /** Finished, and the relay has not yet confirmed the result. */
+  queued_results: number,
+  /** Age of the oldest pending call, in milliseconds. */
+  oldest_ms: number | null,
+  /** Pending calls by tool. */
+  by_tool: { [key in string]: number },
+};
 
-/**
- * One call on the link. Base wire: `^call_[A-Za-z0-9_-]{8,240}$`; ours have 32 random bytes.
- */
+/** One call on the link. Base wire: `^call_[A-Za-z0-9_-]{8,240}$`; ours have 32 random bytes. */
 export type CallId = string;
 
-/**
- * One call, folded from its steps.
- */
-export type CallRow = { 
-/**
- * The call.
- */
-call: CallId, 
-/**
- * The tool's name.
- */
-tool: string, 
-/**
- * Where it stands.
- */
-state: CallState, 
-/**
- * Time of its first step that is still known.
- */
-at: number, 
-/**
- * From the first step to the last one of a call that ended, in milliseconds.
- */
-took_ms: number | null, 
-/**
- * The error's code, if it ended with one.
- */
-code: Code | null, 
-/**
- * Who asked.
- */
-client: string | null, 
-/**
- * One line on what ran.
- */
-summary: string | null, 
-/**
- * The steps, oldest first, with their times.
- */
-steps: Array<[Step, number]>, };
+/** One call, folded from its steps. */
+export type CallRow = {
+  /** The call. */
+  call: CallId,
+  /** The tool's name. */
+  tool: string,
+  /** Where it stands. */
+  state: CallState,
+  /** Time of its first step that is still known. */
+  at: number,
+  /** From the first step to the last one of a call that ended, in milliseconds. */
+  took_ms: number | null,
+  /** The error's code, if it ended with one. */
+  code: Code | null,
+  /** Who asked. */
+  client: string | null,
+  /** One line on what ran. */
+  summary: string | null,
+  /** The steps, oldest first, with their times. */
+  steps: Array<[Step, number]>,
+};
 
-/**
- * Where a call stands, in the words of the window.
- */
+/** Where a call stands, in the words of the window. */
 export type CallState = "running" | "detached" | "held" | "delivered" | "cancelled";
 
-/**
- * One finding.
- */
-export type Check = { 
-/**
- * What was looked at; stable.
- */
-name: string, 
-/**
- * How it is.
- */
-state: CheckState, 
-/**
- * What was found, in one line.
- */
-found: string, 
-/**
- * What to do about it.
- */
-advice?: string | null, };
+/** One finding. */
+export type Check = {
+  /** What was looked at; stable. */
+  name: string,
+  /** How it is. */
+  state: CheckState,
+  /** What was found, in one line. */
+  found: string,
+  /** What to do about it. */
+  advice?: string | null,
+};
 
-/**
- * How a finding is.
- */
+/** How a finding is. */
 export type CheckState = "ok" | "warning" | "failed" | "skipped";
 
-/**
- * A registered client with its grants.
- */
-export type ClientView = { 
-/**
- * Its client id.
- */
-id: string, 
-/**
- * What it calls itself. A claim.
- */
-name: string, 
-/**
- * Seconds since 1970.
- */
-created: number, 
-/**
- * What it was granted; empty for one that only registered.
- */
-grants: Array<GrantView>, };
+/** A registered client with its grants. */
+export type ClientView = {
+  /** Its client id. */
+  id: string,
+  /** What it calls itself. A claim. */
+  name: string,
+  /** Seconds since 1970. */
+  created: number,
+  /** What it was granted; empty for one that only registered. */
+  grants: Array<GrantView>,
+};
 
-/**
- * A stable error code. The first group is the base wire's, the second is ours.
- */
+/** A stable error code. The first group is the base wire's, the second is ours. */
 export type Code = "cancelled" | "timeout" | "authentication_failed" | "authorization_denied" | "policy_denied" | "invalid_request" | "not_found" | "conflict" | "limit_exceeded" | "permission_denied" | "path_boundary" | "network_error" | "protocol_error" | "unavailable" | "integrity_error" | "execution_failed" | "internal_error" | "busy" | "outcome_unknown" | "result_too_large" | "storage_full" | "in_progress";
 
-/**
- * One request.
- */
-export type Command = { "command": "start", 
-/**
- * Which; absent means all.
- */
-engine: Engine | null, } | { "command": "stop", 
-/**
- * Which; absent means all.
- */
-engine: Engine | null, } | { "command": "quit", 
-/**
- * Does not wait for calls.
- */
-now: boolean, } | { "command": "try_now", } | { "command": "reload", } | { "command": "policy_set", 
-/**
- * The new profile.
- */
-profile: Profile, } | { "command": "approve", 
-/**
- * Eight base32 characters.
- */
-code: Secret, } | { "command": "account_add", 
-/**
- * Its name.
- */
-name: string, 
-/**
- * What it may do.
- */
-role: Role, 
-/**
- * For signing in at the consent page; absent means local approval only.
- */
-password: Secret | null, } | { "command": "account_list", } | { "command": "device_code", 
-/**
- * The account's name; absent means the only account.
- */
-account: string | null, } | { "command": "device_list", } | { "command": "device_rename", 
-/**
- * The device, by id or name.
- */
-device: string, 
-/**
- * Its new name.
- */
-name: string, } | { "command": "device_default", 
-/**
- * The device, by id or name.
- */
-device: string, } | { "command": "device_revoke", 
-/**
- * The device, by id or name.
- */
-device: string, } | { "command": "client_list", } | { "command": "client_revoke", 
-/**
- * The client's id, or one grant's, as listed.
- */
-client: string, } | { "command": "token_create", 
-/**
- * What it is for.
- */
-name: string, 
-/**
- * At most this role; absent means the account's own.
- */
-role: Role | null, 
-/**
- * By id or name; absent means the account's default device.
- */
-device: string | null, 
-/**
- * The account's name; absent means the only account.
- */
-account: string | null, 
-/**
- * Days until it expires; absent means the default.
- */
-days: number | null, } | { "command": "device_token", 
-/**
- * The relay's address.
- */
-relay: string, 
-/**
- * The credential.
- */
-token: Secret, } | { "command": "token_list", } | { "command": "token_revoke", 
-/**
- * Its id, as listed.
- */
-token: string, } | { "command": "cut_all_access", } | { "command": "answer", 
-/**
- * The question's id.
- */
-question: string, 
-/**
- * Whether it may run.
- */
-allow: boolean, 
-/**
- * The same answer for this client until the process ends.
- */
-remember: boolean, } | { "command": "seat_take", 
-/**
- * Waits until it is free instead of taking it from a holder that lives.
- */
-wait: boolean, } | { "command": "seat_release", } | { "command": "configure", 
-/**
- * Dotted key → new value; `null` takes the key away.
- */
-set: Record<string, unknown>, } | { "command": "autostart", 
-/**
- * Which of the two.
- */
-on: boolean, } | { "command": "open_logs", };
+/** One request. */
+export type Command = { "command": "start",
+  /** Which; absent means all. */
+  engine?: Engine | null,
+} | { "command": "stop",
+  /** Which; absent means all. */
+  engine?: Engine | null,
+} | { "command": "quit",
+  /** Does not wait for calls. */
+  now?: boolean,
+} | { "command": "try_now",
+} | { "command": "reload",
+} | { "command": "policy_set",
+  /** The new profile. */
+  profile: Profile,
+} | { "command": "approve",
+  /** Eight base32 characters. */
+  code: Secret,
+} | { "command": "account_add",
+  /** Its name. */
+  name: string,
+  /** What it may do. */
+  role: Role,
+  /** For signing in at the consent page; absent means local approval only. */
+  password?: Secret | null,
+} | { "command": "account_list",
+} | { "command": "device_code",
+  /** The account's name; absent means the only account. */
+  account?: string | null,
+} | { "command": "device_list",
+} | { "command": "device_rename",
+  /** The device, by id or name. */
+  device: string,
+  /** Its new name. */
+  name: string,
+} | { "command": "device_default",
+  /** The device, by id or name. */
+  device: string,
+} | { "command": "device_revoke",
+  /** The device, by id or name. */
+  device: string,
+} | { "command": "client_list",
+} | { "command": "client_revoke",
+  /** The client's id, or one grant's, as listed. */
+  client: string,
+} | { "command": "token_create",
+  /** What it is for. */
+  name: string,
+  /** At most this role; absent means the account's own. */
+  role?: Role | null,
+  /** By id or name; absent means the account's default device. */
+  device?: string | null,
+  /** The account's name; absent means the only account. */
+  account?: string | null,
+  /** Days until it expires; absent means the default. */
+  days?: number | null,
+} | { "command": "device_token",
+  /** The relay's address. */
+  relay: string,
+  /** The credential. */
+  token: Secret,
+} | { "command": "token_list",
+} | { "command": "token_revoke",
+  /** Its id, as listed. */
+  token: string,
+} | { "command": "cut_all_access",
+} | { "command": "answer",
+  /** The question's id. */
+  question: string,
+  /** Whether it may run. */
+  allow: boolean,
+  /** The same answer for this client until the process ends. */
+  remember?: boolean,
+} | { "command": "seat_take",
+  /** Waits until it is free instead of taking it from a holder that lives. */
+  wait?: boolean,
+  /** Ends the holder's process if it lives and does not answer: the answer to the question in `seat.frozen`. */
+  force?: boolean,
+} | { "command": "seat_release",
+} | { "command": "channel_setup",
+  /** The chat service: `telegram`. */
+  backend: string,
+  /** The bot's token. */
+  token: Secret,
+  /** Another address of the service's API than its own; `https`, or `http` to this machine. */
+  base_url?: string | null,
+} | { "command": "channel_remove",
+} | { "command": "configure",
+  /** Dotted key → new value; `null` takes the key away. */
+  set: Record<string, unknown>,
+} | { "command": "autostart",
+  /** Which of the two. */
+  on: boolean,
+} | { "command": "open_logs",
+};
 
-/**
- * Why a command was not done.
- */
-export type CommandError = { 
-/**
- * What programs match on.
- */
-code: string, 
-/**
- * One sentence for people.
- */
-message: string, };
+/** Why a command was not done. */
+export type CommandError = {
+  /** What programs match on. */
+  code: string,
+  /** One sentence for people. */
+  message: string,
+};
 
-/**
- * A client that waits at its browser page for the owner to type the page's code. The code itself is never here.
- */
-export type Consent = { 
-/**
- * What the client calls itself. A claim.
- */
-client: string, 
-/**
- * Where its browser goes afterwards.
- */
-redirect_host: string, 
-/**
- * Whose rights it would get.
- */
-account: string, 
-/**
- * What it asks for.
- */
-scopes: string, 
-/**
- * When it lapses.
- */
-expires_at: number, };
+/** A client that waits at its browser page for the owner to type the page's code. The code itself is never here. */
+export type Consent = {
+  /** What the client calls itself. A claim. */
+  client: string,
+  /** Where its browser goes afterwards. */
+  redirect_host: string,
+  /** Whose rights it would get. */
+  account: string,
+  /** What it asks for. */
+  scopes: string,
+  /** When it lapses. */
+  expires_at: number,
+};
 
-/**
- * An enrolment code; shown this once.
- */
-export type DeviceCode = { 
-/**
- * 20 base32 characters.
- */
-code: string, 
-/**
- * Seconds.
- */
-expires_in: number, };
+/** An enrolment code; shown this once. */
+export type DeviceCode = {
+  /** 20 base32 characters. */
+  code: string,
+  /** Seconds. */
+  expires_in: number,
+};
 
-/**
- * One enrolled machine, as the relay names it.
- */
+/** One enrolled machine, as the relay names it. */
 export type DeviceId = string;
 
-/**
- * A device as people see it.
- */
-export type DeviceView = { 
-/**
- * Its id; `/mcp/{id}` reaches it.
- */
-id: DeviceId, 
-/**
- * What it is called.
- */
-name: string, 
-/**
- * The account it belongs to.
- */
-account: string, 
-/**
- * Whether `/mcp` means it.
- */
-default: boolean, 
-/**
- * Whether its link is ready now.
- */
-connected: boolean, 
-/**
- * When another computer with its credential was last refused, in seconds since 1970, while that one keeps trying.
- */
-in_use: number | null, 
-/**
- * Seconds since 1970.
- */
-created: number, 
-/**
- * When it was revoked, in seconds since 1970.
- */
-revoked: number | null, };
+/** A device as people see it. */
+export type DeviceView = {
+  /** Its id; `/mcp/{id}` reaches it. */
+  id: DeviceId,
+  /** What it is called. */
+  name: string,
+  /** The account it belongs to. */
+  account: string,
+  /** Whether `/mcp` means it. */
+  default: boolean,
+  /** Whether its link is ready now. */
+  connected: boolean,
+  /** When another computer with its credential was last refused, in seconds since 1970, while that one keeps trying. */
+  in_use: number | null,
+  /** Seconds since 1970. */
+  created: number,
+  /** When it was revoked, in seconds since 1970. */
+  revoked: number | null,
+};
 
-/**
- * One line of a drill.
- */
-export type DrillLine = { "event": "step", 
-/**
- * What: `asked`, `cut`, `answered`, or a step of the call.
- */
-step: string, 
-/**
- * Milliseconds since the drill began.
- */
-at_ms: number, 
-/**
- * The same in words.
- */
-text: string, } | { "event": "verdict", 
-/**
- * What came of it.
- */
-verdict: Verdict, 
-/**
- * Whether the promise was kept.
- */
-passed: boolean, 
-/**
- * The drill's call.
- */
-call: CallId | null, 
-/**
- * The cut, in milliseconds.
- */
-cut_ms: number, 
-/**
- * From the end of the cut to the answer, in milliseconds.
- */
-recovered_ms: number | null, 
-/**
- * From asking to the answer, in milliseconds.
- */
-took_ms: number, 
-/**
- * One sentence.
- */
-text: string, };
+/** One line of a drill. */
+export type DrillLine = { "event": "step",
+  /** What: `asked`, `cut`, `answered`, or a step of the call. */
+  step: string,
+  /** Milliseconds since the drill began. */
+  at_ms: number,
+  /** The same in words. */
+  text: string,
+} | { "event": "verdict",
+  /** What came of it. */
+  verdict: Verdict,
+  /** Whether the promise was kept. */
+  passed: boolean,
+  /** The drill's call. */
+  call: CallId | null,
+  /** The cut, in milliseconds. */
+  cut_ms: number,
+  /** From the end of the cut to the answer, in milliseconds. */
+  recovered_ms: number | null,
+  /** From asking to the answer, in milliseconds. */
+  took_ms: number,
+  /** One sentence. */
+  text: string,
+};
 
-/**
- * What kind of drill.
- */
-export type DrillOrder = { 
-/**
- * For how long the link is cut, in milliseconds; at most twice [`limits::DRILL_WAIT_MAX`], less a second.
- */
-cut_ms: number, 
-/**
- * Also when real calls are in flight.
- */
-force: boolean, };
+/** What kind of drill. */
+export type DrillOrder = {
+  /** For how long the link is cut, in milliseconds; at most twice [`limits::DRILL_WAIT_MAX`], less a second. */
+  cut_ms: number,
+  /** Also when real calls are in flight. */
+  force?: boolean,
+};
 
-/**
- * A part of Holdfast that can be started and stopped by itself.
- */
-export type Engine = "relay" | "link";
+/** A part of Holdfast that can be started and stopped by itself. */
+export type Engine = "relay" | "link" | "channels";
 
-/**
- * Whether an engine runs.
- */
+/** Whether an engine runs. */
 export type EngineState = "running" | "stopping" | "stopped" | "failed";
 
-/**
- * What one client was granted.
- */
-export type GrantView = { 
-/**
- * Its id; may be revoked alone.
- */
-id: string, 
-/**
- * Whose rights it uses.
- */
-account: string, 
-/**
- * The device it reaches.
- */
-device: DeviceId, 
-/**
- * What was consented to.
- */
-scopes: string, 
-/**
- * Seconds since 1970.
- */
-created: number, };
+/** What one client was granted. */
+export type GrantView = {
+  /** Its id; may be revoked alone. */
+  id: string,
+  /** Whose rights it uses. */
+  account: string,
+  /** The device it reaches. */
+  device: DeviceId,
+  /** What was consented to. */
+  scopes: string,
+  /** Seconds since 1970. */
+  created: number,
+};
 
-/**
- * Whether this machine can be reached.
- */
+/** Whether this machine can be reached. */
 export type LinkState = "stopped" | "connecting" | "healthy" | "blip" | "outage" | "recovering" | "sign_in_needed" | "incompatible";
 
-/**
- * A personal access token at its making.
- */
-export type NewToken = { 
-/**
- * The bearer token. Shown this once.
- */
-token: string, 
-/**
- * Its id.
- */
-id: string, 
-/**
- * The name it was given.
- */
-name: string, 
-/**
- * Whose rights it uses.
- */
-account: string, 
-/**
- * The device it reaches.
- */
-device: DeviceId, 
-/**
- * A cap below the account's role, if one was set.
- */
-role: Role | null, 
-/**
- * Seconds since 1970.
- */
-created: number, 
-/**
- * Seconds since 1970.
- */
-expires: number, };
+/** A personal access token at its making. */
+export type NewToken = {
+  /** The bearer token. Shown this once. */
+  token: string,
+  /** Its id. */
+  id: string,
+  /** The name it was given. */
+  name: string,
+  /** Whose rights it uses. */
+  account: string,
+  /** The device it reaches. */
+  device: DeviceId,
+  /** A cap below the account's role, if one was set. */
+  role: Role | null,
+  /** Seconds since 1970. */
+  created: number,
+  /** Seconds since 1970. */
+  expires: number,
+};
 
-/**
- * One time during which the relay was away for longer than a blip.
- */
-export type Outage = { 
-/**
- * When the link was lost.
- */
-started_at: number, 
-/**
- * When it was ready again; `None` while it lasts.
- */
-ended_at: number | null, 
-/**
- * Why, in plain words.
- */
-cause: string | null, 
-/**
- * Calls that were in flight and came through.
- */
-calls_saved: number, 
-/**
- * Calls that were in flight and whose outcome is not known.
- */
-calls_lost: number, };
+/** One time during which the relay was away for longer than a blip. */
+export type Outage = {
+  /** When the link was lost. */
+  started_at: number,
+  /** When it was ready again; `None` while it lasts. */
+  ended_at: number | null,
+  /** Why, in plain words. */
+  cause: string | null,
+  /** Calls that were in flight and came through. */
+  calls_saved: number,
+  /** Calls that were in flight and whose outcome is not known. */
+  calls_lost: number,
+};
 
-/**
- * A named policy.
- */
+/** A named policy. */
 export type Profile = "review" | "edit" | "agent" | "full";
 
-/**
- * A call that runs only if the person at this machine says so.
- */
-export type Question = { 
-/**
- * Names it in the answer.
- */
-id: string, 
-/**
- * When it was asked.
- */
-at: number, 
-/**
- * When it counts as *no*.
- */
-expires_at: number, 
-/**
- * Who asks.
- */
-client: string | null, 
-/**
- * The tool.
- */
-tool: string, 
-/**
- * One line on what would run. Lives in memory only.
- */
-summary: string | null, };
+/** A call that runs only if the person at this machine says so. */
+export type Question = {
+  /** Names it in the answer. */
+  id: string,
+  /** When it was asked. */
+  at: number,
+  /** When it counts as *no*. */
+  expires_at: number,
+  /** Who asks. */
+  client: string | null,
+  /** The tool. */
+  tool: string,
+  /** One line on what would run. Lives in memory only. */
+  summary: string | null,
+};
 
-/**
- * The link to the relay.
- */
-export type RelayStatus = { 
-/**
- * Its state.
- */
-state: LinkState, 
-/**
- * Since when.
- */
-since: number, 
-/**
- * Tries to connect since the link was last ready.
- */
-attempts: number, 
-/**
- * Why it is not healthy, in plain words.
- */
-cause: string | null, 
-/**
- * When the next try begins.
- */
-next_try_at: number | null, 
-/**
- * How the relay is reached: `direct`, or the proxy without its credentials.
- */
-route: string | null, 
-/**
- * The relay's address, without credentials.
- */
-url: string | null, 
-/**
- * When detached calls will be given up, if any wait.
- */
-grace_ends_at: number | null, };
+/** The link to the relay. */
+export type RelayStatus = {
+  /** Its state. */
+  state: LinkState,
+  /** Since when. */
+  since: number,
+  /** Tries to connect since the link was last ready. */
+  attempts: number,
+  /** Why it is not healthy, in plain words. */
+  cause: string | null,
+  /** When the next try begins. */
+  next_try_at: number | null,
+  /** How the relay is reached: `direct`, or the proxy without its credentials. */
+  route: string | null,
+  /** The relay's address, without credentials. */
+  url: string | null,
+  /** When detached calls will be given up, if any wait. */
+  grace_ends_at: number | null,
+};
 
-/**
- * Everything that was looked at. Holds no secret.
- */
-export type Report = { 
-/**
- * Version of this build.
- */
-version: string, 
-/**
- * Operating system and architecture.
- */
-platform: string, 
-/**
- * Whether nothing failed.
- */
-ok: boolean, 
-/**
- * The findings, in a fixed order.
- */
-checks: Array<Check>, };
+/** Everything that was looked at. Holds no secret. */
+export type Report = {
+  /** Version of this build. */
+  version: string,
+  /** Operating system and architecture. */
+  platform: string,
+  /** Whether nothing failed. */
+  ok: boolean,
+  /** The findings, in a fixed order. */
+  checks: Array<Check>,
+};
 
-/**
- * Rights of an account. Each is capped by the device's own policy.
- */
+/** Rights of an account. Each is capped by the device's own policy. */
 export type Role = "reviewer" | "editor" | "operator" | "owner";
 
-/**
- * Who holds the seat.
- */
-export type SeatHolder = { 
-/**
- * Whether it is this process.
- */
-this: boolean, 
-/**
- * Its random id.
- */
-instance: string, 
-/**
- * Its process.
- */
-pid: number, 
-/**
- * Its machine's name.
- */
-host: string, 
-/**
- * Since when.
- */
-since: number, };
+/** Who holds the seat. */
+export type SeatHolder = {
+  /** Whether it is this process. */
+  this: boolean,
+  /** Its random id. */
+  instance: string,
+  /** Its process. */
+  pid: number,
+  /** Its machine's name. */
+  host: string,
+  /** Since when. */
+  since: number,
+};
 
-/**
- * What this process does about the seat.
- */
+/** What this process does about the seat. */
 export type SeatState = "off" | "claiming" | "connecting" | "serving" | "draining" | "standby" | "failed";
 
-/**
- * The seat as this process sees it.
- */
-export type SeatStatus = { 
-/**
- * What this process does about it.
- */
-state: SeatState, 
-/**
- * Since when.
- */
-since: number, 
-/**
- * The chat service.
- */
-backend: string, 
-/**
- * The bot, by id.
- */
-bot: string, 
-/**
- * Who holds the seat, this process or another; `None` when nobody does or nobody can tell.
- */
-holder: SeatHolder | null, 
-/**
- * Grows by one with each holder.
- */
-generation: number, 
-/**
- * The channel, as people call it.
- */
-channel: string | null, 
-/**
- * The transcript that is followed.
- */
-transcript: string | null, 
-/**
- * Messages that wait to be sent.
- */
-waiting: number, 
-/**
- * When a message was last sent.
- */
-last_sent: number | null, 
-/**
- * Why it failed or waits, in plain words.
- */
-reason: string | null, };
+/** The seat as this process sees it. */
+export type SeatStatus = {
+  /** What this process does about it. */
+  state: SeatState,
+  /** Since when. */
+  since: number,
+  /** The chat service. */
+  backend: string,
+  /** The bot, by id. */
+  bot: string,
+  /** Who holds the seat, this process or another; `None` when nobody does or nobody can tell. */
+  holder: SeatHolder | null,
+  /** Grows by one with each holder. */
+  generation: number,
+  /** The channel, as people call it. */
+  channel: string | null,
+  /** The transcript that is followed. */
+  transcript: string | null,
+  /** Messages that wait to be sent. */
+  waiting: number,
+  /** When a message was last sent. */
+  last_sent: number | null,
+  /** Why it is off, failed or waits, in plain words. */
+  reason: string | null,
+  /** When the next try to connect begins. */
+  next_try_at: number | null,
+  /** A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
+* answers after all, the take goes on. */
+  frozen: boolean,
+};
 
-/**
- * A password or a code on its way in. Debug output hides it.
- */
+/** A password or a code on its way in. Debug output hides it. */
 export type Secret = string;
 
-/**
- * How bad a warning is; the order is that of the tray's icon.
- */
+/** How bad a warning is; the order is that of the tray's icon. */
 export type Severity = "info" | "warning" | "needs_you";
 
-/**
- * Everything a reader needs to draw the product, taken at one moment.
- */
-export type StatusSnapshot = { 
-/**
- * Grows by one with every snapshot; a gap in a stream means: fetch a whole snapshot.
- */
-seq: number, 
-/**
- * When it was taken.
- */
-taken_at: number, 
-/**
- * The process.
- */
-app: AppStatus, 
-/**
- * The link to the relay.
- */
-relay: RelayStatus, 
-/**
- * Calls as this device sees them.
- */
-calls: CallCounts, 
-/**
- * The seat at the chat service; `None` while no channel is set up.
- */
-seat: SeatStatus | null, 
-/**
- * Clients that wait to be let in, oldest first.
- */
-consents: Array<Consent>, 
-/**
- * Calls that ask before they run, oldest first.
- */
-questions: Array<Question>, 
-/**
- * Outages of the last 24 h, oldest first.
- */
-outages: Array<Outage>, 
-/**
- * What is wrong, worst first.
- */
-health: Array<Warning>, };
+/** Everything a reader needs to draw the product, taken at one moment. */
+export type StatusSnapshot = {
+  /** Grows by one with every snapshot; a gap in a stream means: fetch a whole snapshot. */
+  seq: number,
+  /** When it was taken. */
+  taken_at: number,
+  /** The process. */
+  app: AppStatus,
+  /** The link to the relay. */
+  relay: RelayStatus,
+  /** Calls as this device sees them. */
+  calls: CallCounts,
+  /** The seat at the chat service; `None` while no channel is set up. */
+  seat: SeatStatus | null,
+  /** Clients that wait to be let in, oldest first. */
+  consents: Array<Consent>,
+  /** Calls that ask before they run, oldest first. */
+  questions: Array<Question>,
+  /** Outages of the last 24 h, oldest first. */
+  outages: Array<Outage>,
+  /** What is wrong, worst first. */
+  health: Array<Warning>,
+};
 
-/**
- * A step of a call as this device sees it.
- */
+/** A step of a call as this device sees it. */
 export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled";
 
-/**
- * One step of one call.
- */
-export type TimelineEntry = { 
-/**
- * Grows by one with every entry of this process.
- */
-seq: number, 
-/**
- * When it happened.
- */
-at: number, 
-/**
- * The call; the same id through all its steps.
- */
-call: CallId, 
-/**
- * The tool's name.
- */
-tool: string, 
-/**
- * What happened.
- */
-step: Step, 
-/**
- * For [`Step::Finished`]: the error's code; `None` means it went well.
- */
-code?: Code | null, 
-/**
- * Who asked, as the relay names it.
- */
-client?: string | null, 
-/**
- * One line on what ran, such as `npm test`. Lives in memory only: never written to disk or log.
- */
-summary?: string | null, };
+/** One step of one call. */
+export type TimelineEntry = {
+  /** Grows by one with every entry of this process. */
+  seq: number,
+  /** When it happened. */
+  at: number,
+  /** The call; the same id through all its steps. */
+  call: CallId,
+  /** The tool's name. */
+  tool: string,
+  /** What happened. */
+  step: Step,
+  /** For [`Step::Finished`]: the error's code; `None` means it went well. */
+  code?: Code | null,
+  /** Who asked, as the relay names it. */
+  client?: string | null,
+  /** One line on what ran, such as `npm test`. Lives in memory only: never written to disk or log. */
+  summary?: string | null,
+};
 
-/**
- * A personal access token as people see it; the token itself is shown once, at its making.
- */
-export type TokenView = { 
-/**
- * Its id.
- */
-id: string, 
-/**
- * The name it was given.
- */
-name: string, 
-/**
- * Whose rights it uses.
- */
-account: string, 
-/**
- * The device it reaches.
- */
-device: DeviceId, 
-/**
- * A cap below the account's role, if one was set.
- */
-role: Role | null, 
-/**
- * Seconds since 1970.
- */
-created: number, 
-/**
- * Seconds since 1970.
- */
-expires: number, };
+/** A personal access token as people see it; the token itself is shown once, at its making. */
+export type TokenView = {
+  /** Its id. */
+  id: string,
+  /** The name it was given. */
+  name: string,
+  /** Whose rights it uses. */
+  account: string,
+  /** The device it reaches. */
+  device: DeviceId,
+  /** A cap below the account's role, if one was set. */
+  role: Role | null,
+  /** Seconds since 1970. */
+  created: number,
+  /** Seconds since 1970. */
+  expires: number,
+};
 
-/**
- * What came of a drill.
- */
+/** What came of a drill. */
 export type Verdict = "delivered_once" | "reported" | "failed";
 
-/**
- * One thing that is wrong now. It disappears when it is over.
- */
-export type Warning = { 
-/**
- * What it is.
- */
-code: WarningCode, 
-/**
- * Since when.
- */
-since: number, 
-/**
- * How bad it is.
- */
-severity: Severity, 
-/**
- * One sentence for people. Never holds a secret.
- */
-text: string, 
-/**
- * What a person can do about it.
- */
-action?: Action | null, };
+/** One thing that is wrong now. It disappears when it is over. */
+export type Warning = {
+  /** What it is. */
+  code: WarningCode,
+  /** Since when. */
+  since: number,
+  /** How bad it is. */
+  severity: Severity,
+  /** One sentence for people. Never holds a secret. */
+  text: string,
+  /** What a person can do about it. */
+  action?: Action | null,
+};
 
-/**
- * What is wrong. The texts are stable.
- */
-export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed";
+/** What is wrong. The texts are stable. */
+export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
