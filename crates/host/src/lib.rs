@@ -13,6 +13,8 @@ pub mod link;
 pub mod lock;
 pub mod logs;
 pub mod paths;
+pub mod resident;
 pub mod runtime;
 pub mod secrets;
 pub mod status_hub;
+pub mod tray_host;

@@ -6,14 +6,15 @@
 mod health;
 mod outage_file;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_core::command::Engine;
 use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, EngineState, LinkState, OutageLog, RelayStatus, StatusSnapshot, Timeline, TimelineEntry,
-    UnixMs, WarningCode,
+    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, RelayStatus, StatusSnapshot, Timeline,
+    TimelineEntry, UnixMs, WarningCode,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
@@ -40,8 +41,11 @@ struct Facts {
     /// What the relay's state is while there is no link.
     without_link: RelayStatus,
     health: Health,
+    consents: Vec<Consent>,
     outages: OutageLog,
     outages_changed: bool,
+    /// Where outages are kept; `None` until the data folder is this process's.
+    outage_file: Option<PathBuf>,
 }
 
 /// Wall-clock time, for people.
@@ -51,16 +55,18 @@ pub fn unix_ms() -> UnixMs {
 }
 
 impl StatusHub {
-    /// A hub for this process, with the outages an earlier process remembered.
-    pub fn new(app: AppStatus, outages: OutageLog) -> Arc<StatusHub> {
+    /// A hub for this process.
+    pub fn new(app: AppStatus) -> Arc<StatusHub> {
         let now = unix_ms();
         let facts = Facts {
             app: app.clone(),
             link: None,
             without_link: RelayStatus::stopped(now),
             health: Health::default(),
-            outages,
+            consents: Vec::new(),
+            outages: OutageLog::default(),
             outages_changed: false,
+            outage_file: None,
         };
         Arc::new(StatusHub {
             facts: Mutex::new(facts),
@@ -84,7 +90,7 @@ impl StatusHub {
             relay,
             calls,
             seat: None,
-            consents: Vec::new(),
+            consents: facts.consents.clone(),
             questions: Vec::new(),
             outages: facts.outages.list(now),
             health: facts.health.list(),
@@ -107,8 +113,8 @@ impl StatusHub {
         (timeline.since(from), self.steps.subscribe())
     }
 
-    /// Publishes changes and keeps the outages of `file`, until `stop`.
-    pub async fn run(self: Arc<Self>, file: std::path::PathBuf, stop: CancellationToken) {
+    /// Publishes changes and keeps outages, until `stop`.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut every = tokio::time::interval(limits::OUTAGES_SAVE);
         loop {
             let mut link = self.facts.lock().link.clone();
@@ -127,20 +133,21 @@ impl StatusHub {
                 () = self.changed.notified() => {}
                 () = link_changed => {}
                 _ = every.tick() => {
-                    self.look_at_disk(&file);
+                    self.look_at_disk();
                     lasting_too = true;
                 }
             }
             self.snapshot();
-            self.save_outages(&file, lasting_too).await;
+            self.save_outages(lasting_too).await;
             tokio::time::sleep(limits::STATUS_EVERY).await;
         }
         self.snapshot();
-        self.save_outages(&file, true).await;
+        self.save_outages(true).await;
     }
 
-    fn look_at_disk(&self, near: &std::path::Path) {
-        match files::free_space(near.parent().unwrap_or(near)) {
+    fn look_at_disk(&self) {
+        let Some(file) = self.facts.lock().outage_file.clone() else { return };
+        match files::free_space(file.parent().unwrap_or(&file)) {
             Some(free) if free < limits::DISK_LOW as u64 => {
                 self.warn(WarningCode::DiskLow, format!("only {} MiB are free on the data folder's disk", free >> 20));
             }
@@ -150,24 +157,46 @@ impl StatusHub {
     }
 
     /// What is to be written: outages that began or ended since the last question, and one that lasts when it is its turn.
-    fn unsaved_outages(&self, lasting_too: bool) -> Option<OutageLog> {
+    fn unsaved_outages(&self, lasting_too: bool) -> Option<(PathBuf, OutageLog)> {
         let mut facts = self.facts.lock();
+        let file = facts.outage_file.clone()?;
         let due = std::mem::take(&mut facts.outages_changed) || lasting_too && facts.outages.is_open();
-        due.then(|| facts.outages.clone())
+        due.then(|| (file, facts.outages.clone()))
     }
 
-    async fn save_outages(&self, file: &std::path::Path, lasting_too: bool) {
-        let Some(log) = self.unsaved_outages(lasting_too) else { return };
-        let file = file.to_path_buf();
+    async fn save_outages(&self, lasting_too: bool) {
+        let Some((file, log)) = self.unsaved_outages(lasting_too) else { return };
         let saved = tokio::task::spawn_blocking(move || outage_file::save(&file, &log, unix_ms())).await;
         if let Ok(Err(e)) = saved {
             tracing::warn!("outages are not kept: {e}");
         }
     }
 
-    /// The outages an earlier process left in a file.
-    pub fn load_outages(file: &std::path::Path) -> OutageLog {
-        outage_file::load(file)
+    /// Takes up the outages an earlier process left in a file, and keeps them there from now on.
+    pub fn keep_outages(&self, file: PathBuf) {
+        let mut facts = self.facts.lock();
+        if facts.outage_file.is_none() {
+            facts.outages = outage_file::load(&file);
+            facts.outage_file = Some(file);
+        }
+    }
+
+    /// No engine runs any more: what was known of them is no longer true.
+    pub fn engines_gone(&self) {
+        let mut facts = self.facts.lock();
+        let AppStatus { version, pid, started_at, autostart, .. } = facts.app.clone();
+        facts.app = AppStatus { version, pid, started_at, autostart, ..AppStatus::default() };
+        facts.without_link = RelayStatus::stopped(unix_ms());
+        facts.link = None;
+        facts.consents.clear();
+        drop(facts);
+        self.changed.notify_one();
+    }
+
+    /// Clients that wait to be let in, oldest first.
+    pub fn consents(&self, consents: Vec<Consent>) {
+        self.facts.lock().consents = consents;
+        self.changed.notify_one();
     }
 
     /// The link to look at from now on; `None` when there is none.
@@ -245,6 +274,7 @@ fn same(a: &StatusSnapshot, b: &StatusSnapshot) -> bool {
     counts(&a.calls) == counts(&b.calls)
         && a.calls.by_tool == b.calls.by_tool
         && a.relay == b.relay
+        && a.consents == b.consents
         && a.app == b.app
         && a.health == b.health
         && a.outages == b.outages

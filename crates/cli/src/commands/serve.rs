@@ -1,10 +1,11 @@
 //! `serve` and `relay`: the processes that stay.
 
 use holdfast_core::command::Engine;
-use holdfast_host::engines::{EngineOptions, Engines, Mode, Overrides};
+use holdfast_core::status::StatusSnapshot;
+use holdfast_host::engines::{EngineOptions, Mode, Overrides};
+use holdfast_host::resident::Resident;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use crate::args::{Folders, Relay, Serve};
 use crate::failure::Failure;
@@ -28,46 +29,46 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
     if mode == Mode::Relay {
         holdfast_host::runtime::raise_descriptor_limit();
     }
-    let mut signals = signals()?;
+    let mut signals = holdfast_host::runtime::signals()?;
     let options = EngineOptions { dirs: folders.dirs()?, mode, overrides };
-    let engines = tokio::select! {
-        started = Engines::start(options) => started?,
+    let resident = tokio::select! {
+        started = Resident::launch(options) => started?,
         _ = signals.recv() => return Ok(()),
     };
-    let mcp = engines.mcp().unwrap_or_default();
+    let (status, api) = (resident.status(), resident.api().await.unwrap_or_default());
     if folders.json {
-        print::json(&json!({"event": "ready", "mcp": mcp, "api": engines.api(), "pid": std::process::id()}))?;
+        let mcp = status.app.mcp.as_deref().unwrap_or_default();
+        print::json(&json!({"event": "ready", "mcp": mcp, "api": api, "pid": status.app.pid}))?;
     } else {
-        greet(&engines, mode, &mcp);
+        greet(&status, mode, &api);
     }
     tokio::select! {
-        () = engines.quit_asked() => {}
+        () = resident.quit_asked() => {}
         _ = signals.recv() => {}
     }
     if !folders.json {
-        let running = engines.hub().snapshot().calls.pending;
+        let running = resident.status().calls.pending;
         let waiting =
             if running > 0 { format!("finishing {running} calls (once more: now) …") } else { "stopping …".into() };
         eprintln!("{waiting}");
     }
-    let hurry = engines.hurry();
-    let hurried = hurry_on_signal(signals, hurry);
+    let hurried = hurry_on_signal(signals, &resident);
     tokio::select! {
-        () = engines.shutdown() => {}
+        () = resident.shutdown() => {}
         () = hurried => {}
     }
     Ok(())
 }
 
 /// The second signal means *now*; the third one does not even wait for that.
-async fn hurry_on_signal(mut signals: mpsc::Receiver<()>, hurry: CancellationToken) {
+async fn hurry_on_signal(mut signals: mpsc::Receiver<()>, resident: &Resident) {
     let _ = signals.recv().await;
-    hurry.cancel();
+    resident.hurry();
     let _ = signals.recv().await;
 }
 
-fn greet(engines: &Engines, mode: Mode, mcp: &str) {
-    let status = engines.hub().snapshot();
+fn greet(status: &StatusSnapshot, mode: Mode, api: &str) {
+    let mcp = status.app.mcp.as_deref().unwrap_or_default();
     let remote = !status.app.engines.contains_key(&Engine::Relay);
     let mut lines = vec![format!("holdfast {} runs", status.app.version), String::new()];
     lines.push(format!("  MCP address   {mcp}"));
@@ -83,7 +84,7 @@ fn greet(engines: &Engines, mode: Mode, mcp: &str) {
         };
         lines.push(format!("  policy        {policy}: {meaning}"));
     }
-    lines.push(format!("  local API     {}", engines.api()));
+    lines.push(format!("  local API     {api}"));
     lines.push(String::new());
     match mode {
         Mode::Relay => lines.extend(
@@ -115,31 +116,4 @@ fn greet(engines: &Engines, mode: Mode, mcp: &str) {
     for warning in &status.health {
         eprintln!("  note: {}", warning.text);
     }
-}
-
-/// Every wish to end, in the order they come.
-fn signals() -> Result<mpsc::Receiver<()>, Failure> {
-    let (told, signals) = mpsc::channel(4);
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
-                if told.send(()).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    #[cfg(not(unix))]
-    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && told.send(()).await.is_ok() {} });
-    Ok(signals)
 }

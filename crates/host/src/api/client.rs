@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ApiFile;
+use super::{ApiFile, lines};
 use crate::engines::CommandError;
 use crate::files;
 use crate::lock::{DataLock, LockError};
@@ -98,7 +98,7 @@ impl Holder {
     /// The items of a stream of events (`data:` lines) as they come.
     pub async fn events<T: DeserializeOwned>(&self, path: &str) -> Result<impl Stream<Item = T>, CommandError> {
         let response = accepted(self.request(reqwest::Method::GET, path)).await?;
-        Ok(lines(response)
+        Ok(lines(response.bytes_stream())
             .filter_map(|line| async move { serde_json::from_str(line.strip_prefix("data:")?.trim()).ok() }))
     }
 
@@ -109,7 +109,7 @@ impl Holder {
         body: &impl Serialize,
     ) -> Result<impl Stream<Item = T>, CommandError> {
         let response = accepted(self.request(reqwest::Method::POST, path).json(body)).await?;
-        Ok(lines(response).filter_map(|line| async move { serde_json::from_str(&line).ok() }))
+        Ok(lines(response.bytes_stream()).filter_map(|line| async move { serde_json::from_str(&line).ok() }))
     }
 }
 
@@ -134,29 +134,4 @@ async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result
 fn silent(error: reqwest::Error) -> CommandError {
     let why = if error.is_timeout() { "it did not answer in time" } else { "its local API does not answer" };
     CommandError::new("unavailable", format!("the running Holdfast cannot be asked: {why}"))
-}
-
-/// Lines of a body; a last one without an end counts too.
-fn lines(response: reqwest::Response) -> impl Stream<Item = String> {
-    let bytes = response.bytes_stream();
-    futures_util::stream::unfold((Box::pin(bytes), Vec::new(), false), |(mut bytes, mut rest, mut ended)| async move {
-        loop {
-            if let Some(end) = rest.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = rest.drain(..=end).collect();
-                return Some((String::from_utf8_lossy(&line).trim_end().to_owned(), (bytes, rest, ended)));
-            }
-            if ended {
-                return None;
-            }
-            match bytes.next().await {
-                Some(Ok(more)) if rest.len() + more.len() <= limits::FRAME_MAX => rest.extend_from_slice(&more),
-                _ => {
-                    ended = true;
-                    if !rest.is_empty() {
-                        rest.push(b'\n');
-                    }
-                }
-            }
-        }
-    })
 }

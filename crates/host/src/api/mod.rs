@@ -6,22 +6,28 @@
 
 pub mod client;
 mod guard;
+mod lines;
 mod routes;
 mod serve;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+pub use lines::lines;
 
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::body::Body;
+use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_service::Service as _;
 
-use crate::engines::{Running, StartError};
+use crate::engines::StartError;
 use crate::files::{self, FileError};
 use crate::paths::Dirs;
+use crate::resident::Resident;
 
 /// What `api.json` says.
 #[derive(Clone, Serialize, Deserialize)]
@@ -47,6 +53,14 @@ pub(crate) fn forget(dirs: &Dirs) -> Result<(), FileError> {
     files::remove(&dirs.api_file())
 }
 
+/// Answers a request of this process's own shell.
+pub(crate) async fn answer(resident: Resident, request: Request<Body>) -> Response<Body> {
+    match routes::router(resident).call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
 /// The listening API.
 #[derive(Debug)]
 pub(crate) struct ApiServer {
@@ -57,16 +71,16 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    pub(crate) async fn start(running: Arc<Running>) -> Result<ApiServer, StartError> {
+    pub(crate) async fn start(resident: Resident) -> Result<ApiServer, StartError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartError::Api)?;
         let address = listener.local_addr().map_err(StartError::Api)?;
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
         let token = URL_SAFE_NO_PAD.encode(random);
-        let dirs = running.dirs.clone();
-        let started_at = running.hub.snapshot().app.started_at;
+        let dirs = resident.dirs().clone();
+        let started_at = resident.status().app.started_at;
         let file = ApiFile { address, token: token.clone(), pid: std::process::id(), started_at };
-        let router = guard::guarded(routes::router(running), &token, address.port());
+        let router = guard::guarded(routes::router(resident), &token, address.port());
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(serve::serve(listener, router, stop.clone(), tasks.clone()));
         let text = serde_json::to_vec(&file).map_err(|e| StartError::Api(e.into()))?;

@@ -22,10 +22,11 @@ use tokio::sync::watch;
 
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
-use crate::engines::{CommandError, Running};
+use crate::engines::CommandError;
 use crate::logs;
+use crate::resident::Resident;
 
-pub(super) fn router(running: Arc<Running>) -> Router {
+pub(super) fn router(resident: Resident) -> Router {
     Router::new()
         .route("/api/status", get(status))
         .route("/api/status/stream", get(status_stream))
@@ -40,7 +41,7 @@ pub(super) fn router(running: Arc<Running>) -> Router {
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "invalid_request", "this endpoint takes another method")
         })
-        .with_state(running)
+        .with_state(resident)
 }
 
 /// A request that is not answered.
@@ -60,13 +61,14 @@ fn failed(error: CommandError) -> Refusal {
     let status = match error.code.as_str() {
         "invalid_request" => StatusCode::BAD_REQUEST,
         "not_found" => StatusCode::NOT_FOUND,
+        "not_running" => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::CONFLICT,
     };
     Refusal(status, error)
 }
 
-async fn status(State(running): State<Arc<Running>>) -> Json<Arc<StatusSnapshot>> {
-    Json(running.hub.snapshot())
+async fn status(State(resident): State<Resident>) -> Json<Arc<StatusSnapshot>> {
+    Json(resident.status())
 }
 
 type Events<S> = Sse<axum::response::sse::KeepAliveStream<S>>;
@@ -80,20 +82,20 @@ fn events<T: Serialize>(
 }
 
 /// The snapshot now, then each that differs.
-async fn status_stream(State(running): State<Arc<Running>>) -> impl IntoResponse {
+async fn status_stream(State(resident): State<Resident>) -> impl IntoResponse {
     let snapshots = stream::unfold(
-        (running, None),
-        |(running, watch): (Arc<Running>, Option<watch::Receiver<Arc<StatusSnapshot>>>)| async move {
+        (resident, None),
+        |(resident, watch): (Resident, Option<watch::Receiver<Arc<StatusSnapshot>>>)| async move {
             let mut watch = match watch {
                 None => {
-                    let watch = running.hub.watch();
-                    return Some((running.hub.snapshot(), (running, Some(watch))));
+                    let watch = resident.watch();
+                    return Some((resident.status(), (resident, Some(watch))));
                 }
                 Some(watch) => watch,
             };
             watch.changed().await.ok()?;
             let snapshot = watch.borrow_and_update().clone();
-            Some((snapshot, (running, Some(watch))))
+            Some((snapshot, (resident, Some(watch))))
         },
     );
     events(snapshots)
@@ -106,13 +108,13 @@ struct From {
     from: u64,
 }
 
-async fn timeline(State(running): State<Arc<Running>>, Query(From { from }): Query<From>) -> Json<Vec<TimelineEntry>> {
-    Json(running.hub.steps(from).0)
+async fn timeline(State(resident): State<Resident>, Query(From { from }): Query<From>) -> Json<Vec<TimelineEntry>> {
+    Json(resident.hub().steps(from).0)
 }
 
 /// Steps that are known, then each as it comes. Ends when the reader fell behind: it asks again with what it has.
-async fn timeline_stream(State(running): State<Arc<Running>>, Query(From { from }): Query<From>) -> impl IntoResponse {
-    let (known, coming) = running.hub.steps(from);
+async fn timeline_stream(State(resident): State<Resident>, Query(From { from }): Query<From>) -> impl IntoResponse {
+    let (known, coming) = resident.hub().steps(from);
     let coming = stream::unfold(coming, |mut coming| async move {
         match coming.recv().await {
             Ok(entry) => Some((entry, coming)),
@@ -122,8 +124,8 @@ async fn timeline_stream(State(running): State<Arc<Running>>, Query(From { from 
     events(stream::iter(known).chain(coming))
 }
 
-async fn calls(State(running): State<Arc<Running>>) -> Json<Vec<CallRow>> {
-    Json(call_rows(&running.hub.steps(0).0))
+async fn calls(State(resident): State<Resident>) -> Json<Vec<CallRow>> {
+    Json(call_rows(&resident.hub().steps(0).0))
 }
 
 fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Result<T, Refusal> {
@@ -134,11 +136,11 @@ fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Re
 }
 
 async fn command(
-    State(running): State<Arc<Running>>,
+    State(resident): State<Resident>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Value>, Refusal> {
     let command: Command = read(body)?;
-    running.dispatch(command).await.map(Json).map_err(failed)
+    resident.dispatch(command).await.map(Json).map_err(failed)
 }
 
 #[derive(Deserialize)]
@@ -153,10 +155,10 @@ fn default_lines() -> usize {
 }
 
 async fn log_tail(
-    State(running): State<Arc<Running>>,
+    State(resident): State<Resident>,
     Query(Tail { lines }): Query<Tail>,
 ) -> Result<Json<Vec<String>>, Refusal> {
-    let dir = running.dirs.logs();
+    let dir = resident.dirs().logs();
     let read = tokio::task::spawn_blocking(move || logs::tail(&dir, lines)).await;
     match read {
         Ok(Ok(lines)) => Ok(Json(lines)),
@@ -164,14 +166,15 @@ async fn log_tail(
     }
 }
 
-async fn examine(State(running): State<Arc<Running>>) -> Json<doctor::Report> {
-    let snapshot = running.hub.snapshot();
-    Json(doctor::examine(&running.dirs, Some(&snapshot)).await)
+async fn examine(State(resident): State<Resident>) -> Json<doctor::Report> {
+    let snapshot = resident.status();
+    Json(doctor::examine(resident.dirs(), Some(&snapshot)).await)
 }
 
 /// One JSON line per step, the verdict last.
-async fn drill(State(running): State<Arc<Running>>, body: Result<Bytes, BytesRejection>) -> Result<Response, Refusal> {
+async fn drill(State(resident): State<Resident>, body: Result<Bytes, BytesRejection>) -> Result<Response, Refusal> {
     let order: DrillOrder = read(body)?;
+    let running = resident.running().map_err(failed)?;
     let lines = drill::run(running, order).await.map_err(failed)?;
     let lines = lines.map(|line| {
         let mut text = serde_json::to_vec(&line).unwrap_or_default();

@@ -35,11 +35,11 @@ impl CommandError {
         CommandError { code: code.into(), message: message.into() }
     }
 
-    fn not_running() -> CommandError {
+    pub(crate) fn not_running() -> CommandError {
         CommandError::new("not_running", "no Holdfast runs on this data folder")
     }
 
-    fn failed(error: &dyn std::fmt::Display) -> CommandError {
+    pub(crate) fn failed(error: &dyn std::fmt::Display) -> CommandError {
         CommandError::new("failed", error.to_string())
     }
 }
@@ -52,11 +52,11 @@ impl From<ApiError> for CommandError {
 
 impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
-        CommandError::failed(&error)
+        CommandError::new(error.code(), error.to_string())
     }
 }
 
-fn done() -> Value {
+pub(crate) fn done() -> Value {
     json!({"done": true})
 }
 
@@ -74,13 +74,6 @@ impl Running {
         match command {
             Command::Start { engine } => self.start(engine).await,
             Command::Stop { engine } => self.stop(engine).await,
-            Command::Quit { now } => {
-                if now {
-                    self.now.cancel();
-                }
-                self.quit.cancel();
-                Ok(done())
-            }
             Command::TryNow {} => {
                 self.link.as_ref().ok_or_else(no_such_engine)?.try_now();
                 Ok(done())

@@ -76,6 +76,17 @@ impl Overrides {
     }
 }
 
+impl StartError {
+    /// What programs match on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StartError::Lock(LockError::Held { .. }) => "in_use",
+            StartError::Config(_) => "config_invalid",
+            _ => "failed",
+        }
+    }
+}
+
 /// Why the engines did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

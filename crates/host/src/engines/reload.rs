@@ -11,7 +11,7 @@ use crate::config::{self, Applied, ConfigError};
 /// Applies edits until the process ends.
 pub(super) async fn follow(running: Arc<Running>) {
     let (told, mut edited) = mpsc::channel(1);
-    let watch = config::watch(running.dirs.config_file(), told, running.quit.clone());
+    let watch = config::watch(running.dirs.config_file(), told, running.ended.clone());
     let apply = async {
         while edited.recv().await.is_some() {
             // What is wrong with the edit stands among the warnings.

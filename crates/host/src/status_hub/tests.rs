@@ -8,7 +8,7 @@ use holdfast_core::time::Now;
 use super::*;
 
 fn hub() -> Arc<StatusHub> {
-    StatusHub::new(AppStatus::default(), OutageLog::default())
+    StatusHub::new(AppStatus::default())
 }
 
 #[test]

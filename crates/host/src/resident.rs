@@ -1,0 +1,248 @@
+//! What a process that stays is made of: the data folder once it is ours, the loopback API, and the engines, which may
+//! fail to start and can be started again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use holdfast_core::command::Command;
+use holdfast_core::limits;
+use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
+use http::{Request, Response};
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::api::{self, ApiServer};
+use crate::engines::{CommandError, EngineOptions, Running, StartError, done};
+use crate::lock::{DataLock, LockError};
+use crate::logs::Logs;
+use crate::paths::Dirs;
+use crate::status_hub::{StatusHub, unix_ms};
+
+/// A process that stays, for its shell and its API. Clones are handles of the same one.
+#[derive(Debug, Clone)]
+pub struct Resident(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: EngineOptions,
+    hub: Arc<StatusHub>,
+    /// Starting and stopping take turns.
+    house: Mutex<House>,
+    running: RwLock<Option<Arc<Running>>>,
+    /// The process was asked to end.
+    quit: CancellationToken,
+    /// … and to wait for nothing.
+    now: CancellationToken,
+    /// It has ended.
+    ended: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// What this process has while the data folder is its own.
+#[derive(Debug, Default)]
+struct House {
+    lock: Option<DataLock>,
+    logs: Option<Arc<Logs>>,
+    api: Option<ApiServer>,
+}
+
+impl Resident {
+    /// Starts the engines on the current runtime and returns at once. What cannot start is a warning
+    /// [`WarningCode::StartFailed`], and [`Command::Start`] tries again.
+    pub fn start(options: EngineOptions) -> Resident {
+        let resident = Resident::new(options);
+        let starting = resident.clone();
+        resident.0.tasks.spawn(async move {
+            // Why it failed stands in the status.
+            let _ = starting.bring_up().await;
+        });
+        resident
+    }
+
+    /// Starts the engines for a process that is nothing without them. Returns when they run; with an embedded relay, when
+    /// this machine was proven reachable through it or [`limits::READY_WAIT`] passed.
+    pub async fn launch(options: EngineOptions) -> Result<Resident, StartError> {
+        let resident = Resident::new(options);
+        let mut house = resident.0.house.lock().await;
+        let running = resident.engines_up(&mut house).await?;
+        resident.open_api(&mut house).await?;
+        drop(house);
+        running.reachable().await;
+        Ok(resident)
+    }
+
+    fn new(options: EngineOptions) -> Resident {
+        let app = AppStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            started_at: unix_ms(),
+            ..AppStatus::default()
+        };
+        let inner = Inner {
+            options,
+            hub: StatusHub::new(app),
+            house: Mutex::default(),
+            running: RwLock::default(),
+            quit: CancellationToken::new(),
+            now: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        inner.tasks.spawn(Arc::clone(&inner.hub).run(inner.ended.clone()));
+        Resident(Arc::new(inner))
+    }
+
+    /// Status as it changes.
+    pub fn watch(&self) -> watch::Receiver<Arc<StatusSnapshot>> {
+        self.0.hub.watch()
+    }
+
+    /// Status at this moment.
+    pub fn status(&self) -> Arc<StatusSnapshot> {
+        self.0.hub.snapshot()
+    }
+
+    /// The address of the loopback API, once it listens.
+    pub async fn api(&self) -> Option<String> {
+        self.0.house.lock().await.api.as_ref().map(ApiServer::address)
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<StatusHub> {
+        &self.0.hub
+    }
+
+    pub(crate) fn dirs(&self) -> &Dirs {
+        &self.0.options.dirs
+    }
+
+    /// The engines, if they run.
+    pub(crate) fn running(&self) -> Result<Arc<Running>, CommandError> {
+        self.0.running.read().clone().ok_or_else(CommandError::not_running)
+    }
+
+    /// Does what a command asks.
+    pub async fn dispatch(&self, command: Command) -> Result<Value, CommandError> {
+        match command {
+            Command::Quit { now } => {
+                if now {
+                    self.hurry();
+                }
+                self.0.quit.cancel();
+                Ok(done())
+            }
+            Command::Start { .. } if self.running().is_err() => {
+                self.bring_up().await?;
+                Ok(done())
+            }
+            command => self.running()?.dispatch(command).await,
+        }
+    }
+
+    /// Answers a request of this process's own shell by the routes of the loopback API. Whoever holds a `Resident` is
+    /// trusted: no token is needed.
+    pub async fn request(&self, request: Request<Bytes>) -> Response<Body> {
+        api::answer(self.clone(), request.map(Body::from)).await
+    }
+
+    /// Waits until a command asked this process to end.
+    pub async fn quit_asked(&self) {
+        self.0.quit.cancelled().await;
+    }
+
+    /// From now on nothing is waited for.
+    pub fn hurry(&self) {
+        self.0.now.cancel();
+    }
+
+    /// Stops everything: running calls may finish and be delivered, unless [`Resident::hurry`] was called.
+    pub async fn shutdown(&self) {
+        self.0.quit.cancel();
+        let mut house = self.0.house.lock().await;
+        self.engines_down().await;
+        if let Some(api) = house.api.take() {
+            api.stop().await;
+        }
+        self.0.ended.cancel();
+        self.0.tasks.close();
+        drop(tokio::time::timeout(Duration::from_secs(5), self.0.tasks.wait()).await);
+        house.lock = None;
+    }
+
+    /// Starts what does not run; what came of it stands in the status.
+    async fn bring_up(&self) -> Result<(), StartError> {
+        let mut house = self.0.house.lock().await;
+        if self.0.quit.is_cancelled() {
+            return Err(StartError::Interrupted);
+        }
+        let started = self.engines_up(&mut house).await;
+        match &started {
+            Ok(_) => self.0.hub.clear(WarningCode::StartFailed),
+            Err(error) => self.0.hub.warn(WarningCode::StartFailed, error.to_string()),
+        }
+        // Without engines too: commands, the window in a browser and the doctor find out there why.
+        if house.lock.is_some() {
+            self.open_api(&mut house).await?;
+        }
+        started.map(drop)
+    }
+
+    async fn engines_up(&self, house: &mut House) -> Result<Arc<Running>, StartError> {
+        if let Ok(running) = self.running() {
+            return Ok(running);
+        }
+        let Inner { options, hub, now, .. } = &*self.0;
+        if house.lock.is_none() {
+            options.dirs.prepare()?;
+            house.lock = Some(take_lock(&options.dirs).await?);
+            // What a killed holder left would lead commands to a port that is somebody else's now.
+            api::forget(&options.dirs)?;
+            hub.keep_outages(options.dirs.data.join("outages.json"));
+        }
+        let logs = match &house.logs {
+            Some(logs) => Arc::clone(logs),
+            None => Arc::clone(house.logs.insert(Arc::new(Logs::start(&options.dirs.logs(), Default::default())?))),
+        };
+        match Running::begin(options, hub, &logs, now).await {
+            Ok(running) => {
+                *self.0.running.write() = Some(Arc::clone(&running));
+                Ok(running)
+            }
+            Err(error) => {
+                hub.engines_gone();
+                Err(error)
+            }
+        }
+    }
+
+    async fn engines_down(&self) {
+        let running = self.0.running.write().take();
+        if let Some(running) = running {
+            running.end().await;
+        }
+    }
+
+    async fn open_api(&self, house: &mut House) -> Result<(), StartError> {
+        if house.api.is_none() {
+            house.api = Some(ApiServer::start(self.clone()).await?);
+        }
+        Ok(())
+    }
+}
+
+/// Takes the data folder; a command that works on it for a moment is waited for.
+async fn take_lock(dirs: &Dirs) -> Result<DataLock, LockError> {
+    let give_up = tokio::time::Instant::now() + limits::LOCK_WAIT;
+    loop {
+        match DataLock::take(&dirs.data) {
+            Err(LockError::Held { .. }) if tokio::time::Instant::now() < give_up => {
+                tokio::time::sleep(limits::LOCK_RETRY).await;
+            }
+            other => return other,
+        }
+    }
+}
