@@ -1,5 +1,5 @@
-# run · test · lint · bench · conformance · soak · fuzz · limits. Each target installs what it needs and the machine lacks:
-# on Debian and Ubuntu by apt; elsewhere it names what is missing.
+# run · test · lint · bench · package · cross · icons · screenshots · conformance · soak · fuzz · limits · types.
+# Each target installs what it needs and the machine lacks: on Debian and Ubuntu by apt; elsewhere it names what is missing.
 
 CARGO ?= cargo
 # Tools from crates.io that are no dependency of the product, built once and kept.
@@ -9,19 +9,39 @@ export PATH := $(PATH):$(TOOLS)/bin
 NODE_CLIENTS := tests/clients/node/node_modules/.installed
 CONFORMANCE := tests/conformance/node_modules/.installed
 PYTHON_CLIENTS := tests/clients/python/.venv/.installed
+UI := ui/dist/index.html
+UI_MODULES := ui/node_modules/.installed
 # nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
 TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run --no-fail-fast' || echo 'test --no-fail-fast')
 export RUST_TEST_THREADS ?= 6
 export NEXTEST_TEST_THREADS ?= 6
 
-.PHONY: run test clients conformance soak machine test-machine lint limits types bench fuzz fuzz-short
+# A display, or a system that always has one.
+SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter Darwin,$(shell uname -s)))
 
-# Starts Holdfast in this terminal and prints the address and how to connect.
-run: machine
+.PHONY: run run-desktop run-terminal ui icons test clients conformance soak lint limits types bench fuzz fuzz-short
+
+# Starts the tray application; without a display, the same engines in this terminal.
+run: $(if $(SCREEN),run-desktop,run-terminal)
+run-desktop: desktop-machine $(UI)
+	$(CARGO) run --quiet --features desktop
+run-terminal: machine
 	$(CARGO) run --quiet -p holdfast -- serve
 
+# The window, as the files that both binaries carry.
+ui: $(UI)
+$(UI): $(UI_MODULES) $(shell find ui/src ui/public ui/index.html ui/*.config.* ui/tsconfig.json locale -type f)
+	cd ui && npm run --silent build
+$(UI_MODULES): ui/package-lock.json | node-machine
+	cd ui && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.installed
+
+# The rendered icons are kept in the repository; this makes them again.
+icons: machine
+	@$(call install,rsvg-convert:librsvg2-bin python3:python3,true)
+	icons/render
+
 # Everything. The binary first: cargo does not build another package's binary for tests.
-test: machine clients $(CONFORMANCE)
+test: test-machine $(UI) clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --workspace --features $(TYPES)
 
@@ -44,19 +64,28 @@ $(PYTHON_CLIENTS): tests/clients/python/requirements.txt | test-machine
 	tests/clients/python/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Commands that are needed, each with its Debian package: to build, and to drive real clients in tests.
+# Commands that are needed, each with its Debian package: to build, to build the window, and to drive real clients and a real desktop.
 BUILD_NEEDS := cc:build-essential pkg-config:pkg-config git:git
-TEST_NEEDS := npm:npm node:nodejs python3:python3
+NODE_NEEDS := npm:npm node:nodejs
+TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon WebKitWebDriver:webkit2gtk-driver chromium:chromium
+# Libraries that GUI toolkits link; other systems bring their own.
+DESKTOP_NEEDS := case $$(uname -s) in Linux) pkg-config --exists webkit2gtk-4.1 2>/dev/null || echo libwebkit2gtk-4.1-dev; \
+	pkg-config --exists ayatana-appindicator3-0.1 2>/dev/null || echo libayatana-appindicator3-dev; esac
 install = missing=$$(for need in $(1); do command -v $${need%%:*} >/dev/null || echo $${need\#\#*:}; done; $(2)); \
 	if [ -n "$$missing" ]; then \
 	    command -v apt-get >/dev/null || { echo "missing:" $$missing; exit 1; }; \
 	    sudo=$$([ $$(id -u) = 0 ] || echo sudo); \
-	    $$sudo apt-get update -qq && $$sudo apt-get install -y -qq $$missing; \
+	    $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends $$missing; \
 	fi
+.PHONY: machine node-machine desktop-machine test-machine
 machine:
 	@command -v $(CARGO) >/dev/null || { echo "Rust 1.90 or newer is missing: https://rustup.rs"; exit 1; }
 	@$(call install,$(BUILD_NEEDS),true)
-test-machine: machine
+node-machine:
+	@$(call install,$(NODE_NEEDS),true)
+desktop-machine: machine node-machine
+	@$(call install,,$(DESKTOP_NEEDS))
+test-machine: desktop-machine
 	@$(call install,$(TEST_NEEDS),python3 -c 'import ensurepip; import venv' 2>/dev/null || echo python3-venv)
 
 # Formatting, clippy, the house suite, and what may enter the build.
