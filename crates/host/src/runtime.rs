@@ -1,6 +1,7 @@
 //! The threads a Holdfast process runs on.
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
 
 /// A runtime with a worker for every second processor. A call passes through two processes and a client, and the kernel's
 /// half of the work wants processors too; on two of them two workers mostly wake each other. Whatever blocks is given to
@@ -20,6 +21,33 @@ pub fn raise_descriptor_limit() {
             .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map(|()| hard));
         tracing::debug!(limit = raised.ok(), "descriptors");
     }
+}
+
+/// Every signal that asks this process to end, in the order they come. On the current runtime.
+pub fn signals() -> std::io::Result<mpsc::Receiver<()>> {
+    let (told, signals) = mpsc::channel(4);
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                if told.send(()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    #[cfg(not(unix))]
+    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && told.send(()).await.is_ok() {} });
+    Ok(signals)
 }
 
 #[cfg(all(test, unix))]

@@ -1,6 +1,6 @@
 //! A temporary home for one run of the product: its own HOME, XDG folders, data, config and workspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -54,9 +54,19 @@ impl Home {
         std::fs::write(self.config().join("config.toml"), toml).expect("config.toml");
     }
 
+    /// The folder for sockets and other things of one session.
+    pub fn runtime(&self) -> PathBuf {
+        self.root.path().join("run")
+    }
+
     /// The real `holdfast` binary with this home's environment and nothing else of ours.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        self.program(&binary(), args)
+    }
+
+    /// The same for another program.
+    pub fn program(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(args).env_clear().current_dir(self.root.path());
         for name in ["PATH", "LLVM_PROFILE_FILE", "HOLDFAST_LOG"] {
             if let Some(value) = std::env::var_os(name) {
@@ -70,7 +80,7 @@ impl Home {
             .env("XDG_DATA_HOME", at("xdg-data"))
             .env("XDG_STATE_HOME", at("xdg-state"))
             .env("XDG_CACHE_HOME", at("xdg-cache"))
-            .env("XDG_RUNTIME_DIR", at("run"))
+            .env("XDG_RUNTIME_DIR", self.runtime())
             .env("TMPDIR", std::env::temp_dir())
             .env("HOLDFAST_DATA_DIR", self.data())
             .env("HOLDFAST_CONFIG_DIR", self.config())

@@ -164,6 +164,14 @@ impl Process {
     }
 }
 
+/// Sends a signal to a process of this test.
+///
+/// # Panics
+/// If there is no such process.
+pub fn send(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).expect("it runs");
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
