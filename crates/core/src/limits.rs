@@ -277,6 +277,10 @@ limits! {
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
     API_REQUESTS: usize = 32, "requests", "Requests the loopback API serves at once, streams included.";
     ENROL_ASKS: u32 = 4, "tries", "How often an enrolment is asked for when no answer comes; the relay answers the same exchange the same way.";
+    OPEN_CODE_TTL: Duration = secs(60), "time", "Life of the code that opens the window in a browser, and the window of OPEN_TRIES.";
+    OPEN_CODES_MAX: usize = 8, "codes", "Such codes not used yet; the oldest makes room.";
+    OPEN_TRIES: usize = 10, "tries", "Wrong codes in OPEN_CODE_TTL after which none is looked at for a while.";
+    SESSION_TOKENS_MAX: usize = 32, "tokens", "Browsers that have the window open; the oldest has to be opened again.";
     API_ANSWER: Duration = secs(10), "time", "How long a command waits for the loopback API.";
     DISK_LOW: usize = 64 * MIB, "bytes", "Less room than this on the data folder's disk is told as a failure.";
     CLOCK_SKEW_WARN: Duration = secs(30), "time", "A clock further from the relay's is told.";
@@ -287,6 +291,17 @@ limits! {
     OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";
     OUTAGES_SAVE: Duration = secs(60), "time", "How often an outage that lasts is written to disk.";
 
+    ["The tray application"]
+    TRAY_EVERY: Duration = millis(500), "time", "The tray's icon and menu change at most this often.";
+    TRAY_HOST_WAIT: Duration = secs(5), "time", "How long a hidden start waits for somebody who shows tray icons before it opens the window instead; at login the panel may come later than we do.";
+    WORD_MAX: usize = 60, "characters", "Words from elsewhere within one sentence of ours: a client's name, a host, a cause.";
+    TRAY_TEXT_MAX: usize = 127, "characters", "A tray's tooltip and each line of its menu; Windows shows no more of a tooltip.";
+    NOTICE_QUIET: Duration = secs(20), "time", "After a start and after a wake no notice but lost calls; what still stands then is told.";
+    NOTICE_OUTAGE: Duration = secs(30), "time", "An outage is told once it has lasted this long.";
+    NOTICES_PER_HOUR: usize = 12, "notices", "Notices about conditions that come and go; above it they wait until an hour has passed since the oldest.";
+    NOTICES_WAITING: usize = 32, "notices", "Notices the shell has not shown yet; the oldest is dropped.";
+    WINDOW_STREAMS: usize = 16, "streams", "Streams the status window follows at once.";
+
     ["The seat"]
     SEAT_ANSWER: Duration = secs(6), "time", "A holder that has not answered a take by then is dead or frozen.";
     SEAT_DRAIN: Duration = secs(4), "time", "How long a holder finishes what is under way before it lets go.";
@@ -295,7 +310,9 @@ limits! {
     SEAT_RETRY: Duration = millis(200), "time", "How often a claimer looks for the lock again; many times within SEAT_RESERVED.";
     SEAT_LOOK: Duration = secs(1), "time", "How often a holder looks whether the seat is still its own, and everybody else who holds it.";
     SEAT_BACKOFF_MIN: Duration = secs(2), "time", "First wait before the chat service is tried again; doubles, and half of it is jitter.";
-    SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before the chat service is tried again, and the longest it may ask for.";
+    SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before the chat service is tried again.";
+    SEAT_SETTLED: Duration = secs(60), "time", "A connection that stood for this long lets the back-off start over.";
+    CHANNEL_AFTER_MAX: Duration = secs(3600), "time", "Longest wait that a chat service may ask for.";
     SEAT_PEERS: usize = 16, "connections", "Processes that a holder listens to at once.";
     SEAT_LINE_MAX: usize = 4 * KIB, "bytes", "One line between processes that want the same seat, and the files of a seat.";
     SEAT_ASK_WAIT: Duration = secs(2), "time", "How long a peer may take to ask, once it is connected.";
@@ -396,6 +413,7 @@ mod tests {
         assert!(CONTROL_RESERVE < DAEMON_CALLS_MAX && DAEMON_CALLS_MAX <= DEVICE_CALLS_MAX);
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
         assert!(OUTAGE_SILENT < OUTAGE_HINT);
+        assert!(OUTAGE_SILENT < NOTICE_OUTAGE, "a blip is told nobody");
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
         assert!(SOCKET_UNSENT <= TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);
         assert!(LINK_SEND_BUFFER <= 2 * TRANSFER_MIN_RATE * TRANSFER_WINDOW.as_secs() as usize);

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::limits::SUMMARY_MAX;
+use crate::line::one_line;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -41,23 +42,5 @@ pub fn summary(arguments: &RawValue) -> String {
     } else {
         shown.argv.join(" ")
     };
-    one_line(&words)
-}
-
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count + 1 > SUMMARY_MAX {
-            line.pop();
-            line.push('…');
-            break;
-        }
-        line.push(if c.is_control() || reorders(c) { ' ' } else { c });
-    }
-    line
-}
-
-/// Characters that are invisible or change the direction of what follows.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    one_line(&words, SUMMARY_MAX)
 }
