@@ -9,3 +9,400 @@ ui-cancel = Cancel
 ui-close = Close
 ui-opening = Asking Holdfast how it is …
 ui-old-link-title = This page was opened with an old link
+ui-old-link-text = A link to this page works once, and only as long as Holdfast is not started again. Nothing is wrong with Holdfast itself. To open this page anew, run:
+ui-silent = Holdfast does not answer. This is how it was { $age } ago; asking again by itself.
+ui-silent-long = If it was started again, this page needs a new link: run “holdfast open”.
+ui-silent-never = Holdfast does not answer yet; asking again by itself.
+ui-dismiss = Dismiss
+ui-now = Now
+ui-copied = Copied
+ui-copy = Copy
+
+# The sentence at the top has two halves: whether this machine can be reached, and what waits.
+ui-head = { $link } — { $work }
+ui-head-stopped = Stopped: this machine cannot be reached
+ui-head-stopped-here = Stopped: this machine cannot be reached
+ui-head-stopping = Stopping after the running calls
+ui-head-stopping-here = Stopping after the running calls
+ui-head-start-failed = Holdfast could not start
+ui-head-start-failed-here = Holdfast could not start
+ui-head-connecting = Connecting to { $relay }
+ui-head-connecting-here = Starting
+ui-head-healthy = Connected to { $relay }
+ui-head-healthy-here = Ready for clients on this machine
+ui-head-blip = Reconnecting to { $relay }
+ui-head-blip-here = Reconnecting to the relay
+ui-head-outage = Reconnecting to { $relay }
+ui-head-outage-here = Reconnecting to the relay
+ui-head-recovering = Back at { $relay }, proving that it works
+ui-head-recovering-here = Reconnected, proving that it works
+ui-head-sign-in-needed = { $relay } does not know this machine any more
+ui-head-sign-in-needed-here = The relay does not know this machine any more
+ui-head-incompatible = { $relay } and this Holdfast need the same version
+ui-head-incompatible-here = The relay and this Holdfast need the same version
+ui-head-idle = nothing is waiting
+ui-head-running = { $count ->
+    [one] 1 call is running
+   *[other] { $count } calls are running
+}
+ui-head-queued = { $count ->
+    [one] 1 result is on its way
+   *[other] { $count } results are on their way
+}
+ui-head-waiting = { $count ->
+    [one] 1 call is waiting
+   *[other] { $count } calls are waiting
+}
+ui-head-waiting-safe = { $count ->
+    [one] 1 call is waiting, nothing is lost
+   *[other] { $count } calls are waiting, nothing is lost
+}
+ui-head-question = { $count ->
+    [one] a call waits for your yes or no
+   *[other] { $count } calls wait for your yes or no
+}
+ui-head-consent = { $count ->
+    [one] { $client } asks to be let in
+   *[other] { $count } clients ask to be let in
+}
+ui-head-lost = Link lost { $age } ago: { $cause }.
+ui-head-lost-bare = Link lost { $age } ago.
+ui-head-next = Trying again in { $left } (try { $attempt }).
+ui-head-trying = Trying now (try { $attempt }).
+ui-head-since = Running since { $since }, policy { $policy }.
+ui-head-since-bare = Running since { $since }.
+ui-head-off = Clients get no answer until you start it again.
+ui-start = Start
+ui-stop = Stop
+ui-stopping = Stopping …
+ui-action-try-now = Try now
+ui-action-start = Start
+ui-action-enroll = Sign in
+ui-action-edit-config = Settings
+ui-action-read-log = Read the log
+
+ui-facts = At a glance
+ui-reach = Reachable
+ui-reach-healthy = Yes
+ui-reach-connecting = Connecting
+ui-reach-blip = Reconnecting
+ui-reach-outage = Outage
+ui-reach-recovering = Recovering
+ui-reach-sign-in-needed = Sign in needed
+ui-reach-incompatible = Incompatible
+ui-reach-stopped = No
+ui-reach-grace = calls are kept for { $left } more
+ui-reach-since = since { $since }
+ui-reach-off = nothing runs
+ui-calls = Calls
+ui-calls-pending = pending
+ui-calls-none = nothing runs or waits
+ui-calls-detached = { $count } detached
+ui-calls-held = { $count ->
+    [one] 1 result held
+   *[other] { $count } results held
+}
+ui-calls-oldest = oldest { $age }
+ui-seat = Seat
+ui-seat-none = No channel set up
+ui-seat-none-text = nobody speaks for a bot here
+ui-seat-this = This machine
+ui-seat-other = { $host }
+ui-seat-free = Free
+ui-seat-claiming = Taking the seat
+ui-seat-connecting = Connecting
+ui-seat-draining = Letting go
+ui-seat-failed = Failed
+ui-seat-detail = { $channel } since { $since }, { $waiting } waiting
+ui-seat-process = process { $pid } since { $since }
+ui-seat-standby = waits until it is free
+ui-seat-take = Take
+ui-seat-release = Release
+ui-seat-take-title = Take the seat?
+ui-seat-take-from = { $host } (process { $pid }) speaks for this bot now. It finishes what it is sending and stops; then this machine speaks.
+ui-seat-take-free = Nobody speaks for this bot now. This machine will.
+ui-seat-frozen = { $host } (process { $pid }) holds the seat and does not answer. Ending its process loses what it had not sent.
+ui-seat-force = End it and take the seat
+
+ui-ask-title = { $client } asks to run { $tool }
+ui-ask-title-nobody = A client asks to run { $tool }
+ui-ask-lapses = Counts as no in { $left }
+ui-ask-remember = The same answer for this client until Holdfast ends
+ui-ask-allow = Allow
+ui-ask-deny = Deny
+ui-consent-title = { $client } asks to be let in
+ui-consent-text = It would act as { $account } ({ $scopes }), and its browser goes on to { $host }. Type the code that its page shows. If you did not start this, do nothing: it lapses in { $left }.
+ui-consent-code = Code from the page
+ui-consent-approve = Let it in
+
+ui-filter = Filter
+ui-filter-placeholder = Tool, client, words …
+ui-filter-state = State
+ui-filter-all = All states
+ui-state-running = running
+ui-state-detached = detached
+ui-state-held = result held
+ui-state-delivered = delivered
+ui-state-cancelled = cancelled
+ui-state-failed = failed
+ui-call-none = No call yet. What clients ask of this machine shows up here as it happens.
+ui-call-none-found = No call matches.
+ui-call-more = { $count ->
+    [one] Show 1 older call
+   *[other] Show { $count } older calls
+}
+ui-call-less = Show fewer
+ui-call-life = { $text }
+ui-call-life-part = { $phase } { $time }
+ui-call-id = Call
+ui-call-error = ended with { $code }
+ui-phase-running = running
+ui-phase-detached = detached
+ui-phase-held = result held
+ui-step-received = received, and started
+ui-step-detached = the link was lost; it ran on
+ui-step-rebound = bound to the link again
+ui-step-finished = finished
+ui-step-sent = result sent
+ui-step-delivered = delivery confirmed
+ui-step-cancelled = cancelled
+ui-key = Bars are as long as the square root of their time.
+
+ui-link = Relay link
+ui-link-state = State
+ui-link-since = Since
+ui-link-attempts = Tries
+ui-link-cause = Cause
+ui-link-next = Next try
+ui-link-in = in { $left }
+ui-link-running = now
+ui-link-route = Way
+ui-link-relay = Relay
+ui-link-relay-here = inside this process
+ui-day-none = Last 24 hours: no outage
+ui-day-none-since = Since the start at { $since }: no outage
+ui-day = Last 24 hours: { $count ->
+    [one] 1 outage, { $time }
+   *[other] { $count } outages, { $time } in all
+}; { $saved ->
+    [one] 1 call carried over
+   *[other] { $saved } calls carried over
+}, { $lost } lost
+ui-day-list = List
+ui-day-hide = Hide
+ui-day-lasts = lasts
+ui-day-calls = { $saved ->
+    [one] 1 call carried over
+   *[other] { $saved } calls carried over
+}, { $lost } lost
+ui-day-mark = { $at }, { $time }
+ui-day-open = { $at }, { $time } so far
+ui-day-now = now
+
+
+### The window's panels
+
+ui-tab-connect = Connect
+ui-tab-clients = Clients
+ui-tab-devices = Devices
+ui-tab-log = Log
+ui-tab-settings = Settings
+
+ui-copy = Copy
+ui-copied = Copied
+ui-copy-failed = Cannot copy
+ui-save = Save
+ui-again = Try again
+ui-revoke = Revoke
+ui-forget = Forget
+ui-start-relay = Start the relay
+
+## What went wrong, by code. A code without a line here is told in the process's own sentence.
+
+ui-error-unavailable = Holdfast does not answer.
+ui-error-no_relay_here = The relay runs on another machine, and what it knows is looked after there: “holdfast client”, “device” and “token” on that machine.
+ui-error-not_running = The relay of this machine is stopped.
+ui-error-approval_code_invalid = No page shows that code. The third wrong one cancels everything that waits.
+ui-error-device_limit_reached = The account has as many devices as it may have. Revoke one first.
+ui-error-code_limit_reached = Too many codes are open. They lapse by themselves within ten minutes.
+ui-error-token_limit_reached = The account has as many tokens as it may have. Revoke one first.
+ui-error-no_device = The account has no device yet.
+
+## Connect
+
+ui-connect-address = MCP address
+ui-connect-none = There is no address yet: no relay runs here and none is configured.
+ui-connect-qr = Show as a QR code
+ui-connect-qr-what = The MCP address as a QR code
+ui-connect-qr-here = The address alone, no token. It leads to this computer only.
+ui-connect-qr-anywhere = The address alone, no token.
+ui-connect-now = as it is now
+ui-connect-here = This computer only
+ui-connect-here-what = The relay runs inside Holdfast. Clients on this computer use it; when the computer sleeps, so does the relay.
+ui-connect-anywhere = From anywhere
+ui-connect-anywhere-what = The relay runs on a host that does not sleep. Calls outlast sleep, lost networks and moves of this computer.
+ui-connect-anywhere-how = How to get there
+ui-connect-anywhere-start = On that host, start a relay:
+ui-connect-anywhere-invite = There, make an account and a code:
+ui-connect-anywhere-join = Here, join with that code:
+ui-connect-anywhere-choose = Then give its address to Holdfast, under
+ui-connect-how = Add it to a client
+ui-connect-code = The page that a client opens shows a code. You type it here, under
+ui-way-claude-code = Claude Code
+ui-way-claude-code-do = Type this in a terminal; then type /mcp in Claude Code and choose to authenticate.
+ui-way-codex = Codex
+ui-way-codex-do = Type both lines in a terminal; the second opens a page in your browser.
+ui-way-web = ChatGPT, Claude on the web
+ui-way-web-do = Add the address as a custom connector.
+ui-way-internet = They need an address on the internet. This one leads to this computer only: see “From anywhere” above.
+ui-way-inspector = MCP Inspector
+ui-way-inspector-do = Start it with this, choose the transport Streamable HTTP and give it the address.
+ui-way-other = Another client
+ui-way-other-do = One that knows OAuth needs only the address. One that does not sends a token, made below, with every request:
+
+ui-token-title = A token for scripts
+ui-token-what = For a client that cannot sign in by itself.
+ui-token-name = What is it for?
+ui-token-name-example = Nightly build
+ui-token-name-bad = Give it a name.
+ui-token-role = It may do at most
+ui-token-role-own = All that the account may
+ui-token-device = It reaches
+ui-token-device-default = The default device
+ui-token-days = Days until it expires
+ui-token-days-bad = From 1 to 366 days.
+ui-token-create = Create token
+ui-token-made = The token “{ $name }”:
+ui-token-once = Copy it now, it is not shown again. Until { $date } whoever has it can use this machine.
+ui-token-done = I have it
+
+ui-role-reviewer = Read only
+ui-role-editor = Read and write files
+ui-role-operator = Read, write, run programs
+ui-role-owner = Everything the policy allows
+ui-role-unknown = Unknown rights
+ui-scope-mcp = use tools
+ui-scope-operations = durable operations
+ui-scope-offline-access = stay signed in
+
+## Clients
+
+ui-waiting-title = Waiting to be let in
+ui-waiting-heard = { $count ->
+    [one] 1 client waits to be let in
+   *[other] { $count } clients wait to be let in
+}
+ui-waiting-left = lapses in { $time }
+ui-waiting-where = Calls itself this. Acts as { $account }, then goes to { $host }.
+ui-waiting-rights = Asks to: { $rights }
+ui-waiting-code = The code that its browser page shows
+ui-waiting-three = Three wrong codes cancel everything that waits.
+ui-waiting-approve = Let it in
+ui-waiting-why = If you did not start this, do nothing: it lapses by itself. Never type a code that somebody sent you.
+ui-waiting-done = { $client } is let in. Go back to its page and choose Allow; it then goes on to { $host }.
+ui-waiting-cancelled = Three wrong codes: everything that waited is cancelled. Start again in the client.
+ui-code-bad = A code is 8 letters and digits from 2 to 7.
+
+ui-clients-title = Clients
+ui-clients-none = No client has been here yet. How to add one:
+ui-client-since = Since { $date }
+ui-client-asked = never let in
+ui-client-revoke = Revoke { $name }?
+ui-client-revoke-what = Its calls are cancelled and its sessions end at once. To come back it must ask again.
+ui-client-forget = Forget { $name }?
+ui-client-forget-what = It registered and was never let in. It may ask again.
+ui-used = , last used { $when }
+ui-used-never = , never used
+ui-grant = { $device } as { $account } · { $role } · { $rights }
+ui-grant-token = { $device } as { $account } · { $role }
+ui-tokens-title = Tokens
+ui-tokens-none = No tokens. How to make one:
+ui-token-over = expired
+ui-token-expires = Good until { $date }
+ui-token-expired = Expired on { $date }
+ui-token-revoke = Revoke the token “{ $name }”?
+ui-token-revoke-what = Whatever uses it is refused from now on, and its calls are cancelled.
+
+ui-cut-title = Cut all access
+ui-cut-what = Ends every client and every token, stops what runs for them, and takes this machine off the relay.
+ui-cut-what-elsewhere = Stops what runs here and takes this machine off the relay.
+ui-cut-ask = Cut all access …
+ui-cut-sure = Cut all access?
+ui-cut-verb = Cut all access
+ui-cut-means = Every client and every token is revoked. Calls that run are killed. The link stops.
+ui-cut-means-elsewhere = Calls that run are killed and the link stops. Clients and tokens belong to the relay elsewhere: they keep their access to it, and reach this machine again when the link is started.
+ui-cut-back = This cannot be taken back: each client has to be let in anew. The link stays off until you start it.
+ui-cut-done = { $count ->
+    [0] No client or token had access. The link is stopped.
+    [one] 1 client or token lost its access. The link is stopped.
+   *[other] { $count } clients and tokens lost their access. The link is stopped.
+}
+ui-cut-done-elsewhere = The link is stopped, so nobody reaches this machine. What clients and tokens were granted is still with the relay: revoke it there.
+
+## Devices
+
+ui-devices-title = Devices
+ui-devices-none = No device is enrolled.
+ui-devices-revoked = Revoked ({ $count })
+ui-device-there = connected
+ui-device-away = not connected
+ui-device-default = default
+ui-device-since = { $account }, since { $date }
+ui-device-revoked = Revoked on { $date }
+ui-device-in-use = Another computer tried to use its credential at { $when }. If that was not you, revoke this device.
+ui-device-name = Name of the device
+ui-device-rename = Rename
+ui-device-make-default = Make default
+ui-device-revoke = Revoke { $name }?
+ui-device-revoke-what = Its link closes at once and its calls end. Every client and token that reaches it loses its access. To come back it must be enrolled anew.
+ui-device-revoke-away = Every client and token that reaches it loses its access. To come back it must be enrolled anew.
+ui-device-revoke-last = It is the only device: nothing can be reached afterwards.
+ui-invite-title = Add a device
+ui-invite-what = Another machine joins this relay with a code that works once.
+ui-invite-here = Another machine joins this relay with a code that works once. The relay listens on this computer only, so for now no other machine reaches it.
+ui-invite-code = Code
+ui-invite-left = Works once, for { $time } more.
+ui-invite-do = On the other machine:
+ui-invite-over = That code has lapsed.
+ui-invite-make = Make a code
+ui-invite-another = Make another code
+
+## Log
+
+ui-log-title = Log
+ui-log-open = Open folder
+ui-log-level = Least level
+ui-log-level-error = Errors
+ui-log-level-warn = Warnings
+ui-log-level-info = What happened
+ui-log-level-debug = Details
+ui-log-search = Search
+ui-log-follow = Follow
+ui-log-following = Following
+ui-log-empty = The log is empty.
+ui-log-none = No line matches.
+ui-log-private = The log holds no tokens, arguments, outputs or file contents.
+ui-doctor-title = Doctor
+ui-doctor-what = Looks at what could keep this machine from being reached: the link, the proxy, certificates, the clock, credentials, disk.
+ui-doctor-run = Examine
+ui-doctor-again = Examine again
+ui-doctor-copy = Copy report
+ui-doctor-asking = Looking …
+ui-doctor-found = { $failed ->
+    [0] { $warnings ->
+        [0] All is well.
+        [one] All works. 1 thing is worth knowing.
+       *[other] All works. { $warnings } things are worth knowing.
+    }
+    [one] 1 thing does not work.
+   *[other] { $failed } things do not work.
+}
+ui-check-ok = As it should be:
+ui-check-warning = Worth knowing:
+ui-check-failed = Does not work:
+ui-check-skipped = Not looked at:
+ui-support-title = Support bundle
+ui-support-what = One text for somebody who helps: versions, the doctor's report, the configuration and the log’s end, without tokens, arguments and outputs.
+ui-support-make = Make
+ui-support-look = Look through it before you give it away.
+ui-support-save = Save as a file

@@ -15,16 +15,20 @@ class App {
   /** When the last snapshot came; what the window shows is this old while nobody answers. */
   heardAt = $state(0);
   snapshot = $state.raw<StatusSnapshot | null>(null);
+  /** Why the last command of the first screen was refused, until it is dismissed. */
+  refusal = $state.raw<ApiError | null>(null);
   #steps = $state.raw<TimelineEntry[]>([]);
   readonly calls: CallRow[] = $derived(callRows(this.#steps));
 
   #transport: Transport | null = null;
+  inBrowser = $state(true);
   #process = 0;
   #tries = 0;
 
   async open(): Promise<void> {
     try {
       this.#transport = await openTransport();
+      this.inBrowser = this.#transport.kind === 'http';
     } catch (error) {
       return this.#failed(error as ApiError, () => void this.open());
     }
@@ -39,6 +43,16 @@ class App {
 
   async command<T = unknown>(command: Command): Promise<T> {
     return this.transport.request<T>('POST', '/api/command', command);
+  }
+
+  /** For buttons with no place of their own for an answer: a refusal is shown at the top. */
+  async act(command: Command): Promise<void> {
+    this.refusal = null;
+    try {
+      await this.command(command);
+    } catch (error) {
+      this.refusal = error instanceof ApiError ? error : new ApiError('internal_error', String(error), 0);
+    }
   }
 
   #followSnapshots(): void {
