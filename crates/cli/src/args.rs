@@ -94,6 +94,12 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Level::Debug)]
         level: Level,
     },
+    /// Open the status window in the browser
+    Open {
+        /// Print its address instead; it is good once, for a minute
+        #[arg(long)]
+        print: bool,
+    },
     /// Look for what keeps this machine from being reached
     Doctor {
         /// Look at the published relay, as the world sees it

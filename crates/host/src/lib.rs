@@ -12,6 +12,7 @@ mod http_client;
 pub mod link;
 pub mod lock;
 pub mod logs;
+pub mod open;
 pub mod paths;
 pub mod resident;
 pub mod runtime;

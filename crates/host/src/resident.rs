@@ -2,7 +2,6 @@
 //! fail to start and can be started again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -167,10 +166,13 @@ impl Resident {
         if let Some(api) = house.api.take() {
             api.stop().await;
         }
+        let lock = house.lock.take();
+        // A start that waits for its turn finds that the process ends.
+        drop(house);
         self.0.ended.cancel();
         self.0.tasks.close();
-        drop(tokio::time::timeout(Duration::from_secs(5), self.0.tasks.wait()).await);
-        house.lock = None;
+        self.0.tasks.wait().await;
+        drop(lock);
     }
 
     /// Starts what does not run; what came of it stands in the status.

@@ -5,6 +5,7 @@ mod doctor;
 mod drill;
 mod enroll;
 mod logs;
+mod open;
 mod people;
 mod serve;
 mod status;
@@ -56,6 +57,7 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Calls => calls::calls(&folders).await?,
         Command::Logs { lines, follow, level } => logs::logs(&folders, lines, follow, level).await?,
         Command::Doctor { public } => return doctor::doctor(&folders, public).await,
+        Command::Open { print } => open::open(&folders, print).await?,
         Command::Drill { cut, force } => return drill::drill(&folders, cut, force).await,
         Command::Start { engine } => {
             let answer = ask(&folders.dirs()?, Ask::Start { engine }).await?;

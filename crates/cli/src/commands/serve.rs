@@ -84,7 +84,7 @@ fn greet(status: &StatusSnapshot, mode: Mode, api: &str) {
         };
         lines.push(format!("  policy        {policy}: {meaning}"));
     }
-    lines.push(format!("  local API     {api}"));
+    lines.push(format!("  window        {api}, opened by: holdfast open"));
     lines.push(String::new());
     match mode {
         Mode::Relay => lines.extend(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ApiFile, lines};
+use super::{ApiFile, OpenAt, lines};
 use crate::engines::CommandError;
 use crate::files;
 use crate::lock::{DataLock, LockError};
@@ -93,6 +93,17 @@ impl Holder {
     pub async fn command(&self, command: &Command) -> Result<Value, CommandError> {
         let patience = limits::STOP_WAIT + limits::STOP_ACK_WAIT + limits::RELAY_STOP_WAIT + limits::API_ANSWER;
         answer(self.request(reqwest::Method::POST, "/api/command").json(command).timeout(patience)).await
+    }
+
+    /// An address that opens the status window in a browser, once.
+    pub async fn open(&self) -> Result<OpenAt, CommandError> {
+        let at: OpenAt = answer(self.request(reqwest::Method::POST, "/api/open").timeout(limits::API_ANSWER)).await?;
+        // It is handed to a program: nothing but a code at the holder's own address may go there.
+        let code = at.url.strip_prefix(&format!("http://{}/#", self.file.address));
+        match code {
+            Some(code) if code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') => Ok(at),
+            _ => Err(CommandError::new("failed", "the running Holdfast answered with an address that is not its own")),
+        }
     }
 
     /// The items of a stream of events (`data:` lines) as they come.

@@ -1,16 +1,20 @@
 //! The loopback API: how commands, the window in a browser and scripts of this user reach the running process.
 //!
 //! It has its own listener on 127.0.0.1, never the relay's, so publishing the relay cannot publish it. Nothing is trusted
-//! for coming from this machine: every request needs the token that stands in `api.json`, the right `Host`, and no
-//! foreign `Origin`.
+//! for coming from this machine: every request needs the token that stands in `api.json`, or one that a browser got for a
+//! code, the right `Host`, and no foreign `Origin`.
 
 pub mod client;
 mod guard;
+mod page;
 mod lines;
 mod routes;
 mod serve;
+mod session;
 
 pub use lines::lines;
+
+pub use guard::OpenAt;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -61,6 +65,13 @@ pub(crate) async fn answer(resident: Resident, request: Request<Body>) -> Respon
     }
 }
 
+/// A new token or code: 256 random bits.
+fn mint() -> Result<String, getrandom::Error> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)?;
+    Ok(URL_SAFE_NO_PAD.encode(random))
+}
+
 /// The listening API.
 #[derive(Debug)]
 pub(crate) struct ApiServer {
@@ -74,9 +85,7 @@ impl ApiServer {
     pub(crate) async fn start(resident: Resident) -> Result<ApiServer, StartError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartError::Api)?;
         let address = listener.local_addr().map_err(StartError::Api)?;
-        let mut random = [0; 32];
-        getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
-        let token = URL_SAFE_NO_PAD.encode(random);
+        let token = mint().map_err(|_| StartError::Random)?;
         let dirs = resident.dirs().clone();
         let started_at = resident.status().app.started_at;
         let file = ApiFile { address, token: token.clone(), pid: std::process::id(), started_at };

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
+use super::page;
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
 use crate::engines::CommandError;
@@ -37,7 +38,7 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/logs", get(log_tail))
         .route("/api/doctor", get(examine))
         .route("/api/drill", post(drill))
-        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "not_found", "there is no such endpoint") })
+        .fallback(page::file)
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "invalid_request", "this endpoint takes another method")
         })
@@ -128,7 +129,10 @@ async fn calls(State(resident): State<Resident>) -> Json<Vec<CallRow>> {
     Json(call_rows(&resident.hub().steps(0).0))
 }
 
-fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Result<T, Refusal> {
+/// The body of a request, if it arrived.
+pub(super) type Body = Result<Bytes, BytesRejection>;
+
+pub(super) fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Refusal> {
     let body = body.map_err(|e| refuse(e.status(), "invalid_request", "the body is too large or did not arrive"))?;
     // What the parser says may repeat a secret of the body.
     serde_json::from_slice(&body)
@@ -137,7 +141,7 @@ fn read<T: for<'de> Deserialize<'de>>(body: Result<Bytes, BytesRejection>) -> Re
 
 async fn command(
     State(resident): State<Resident>,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let command: Command = read(body)?;
     resident.dispatch(command).await.map(Json).map_err(failed)
@@ -172,7 +176,7 @@ async fn examine(State(resident): State<Resident>) -> Json<doctor::Report> {
 }
 
 /// One JSON line per step, the verdict last.
-async fn drill(State(resident): State<Resident>, body: Result<Bytes, BytesRejection>) -> Result<Response, Refusal> {
+async fn drill(State(resident): State<Resident>, body: Body) -> Result<Response, Refusal> {
     let order: DrillOrder = read(body)?;
     let running = resident.running().map_err(failed)?;
     let lines = drill::run(running, order).await.map_err(failed)?;
