@@ -1,0 +1,174 @@
+//! Getting the lock: at once, from a holder that is asked, or when it is free.
+
+use super::io::{Heard, Output, Want};
+use super::machine::{Seat, State, Timer};
+use crate::limits;
+use crate::time::{Due, Now};
+
+/// Somebody wants the seat and this process has not got it yet.
+#[derive(Debug)]
+pub(super) struct Claim {
+    want: Want,
+    pub(super) step: Step,
+    /// The holder has our question.
+    asking: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing is known yet.
+    Begun,
+    /// The holder was asked.
+    Asked,
+    /// The holder said that it lets go.
+    Promised,
+    /// The holder lets go for somebody else, or did; only if that one does not come is it our turn.
+    After,
+    /// The holder's time is over; the lock is tried once more.
+    Overdue,
+    /// The holder lives and does not answer.
+    Frozen,
+    /// The holder's process is being ended.
+    Ending,
+}
+
+impl Seat {
+    pub(super) fn claim(&mut self, now: Now, want: Want) {
+        self.transition(now, State::Claiming(Claim { want, step: Step::Begun, asking: false }), None);
+        self.out.push_back(Output::TryLock);
+    }
+
+    /// A person says more while a claim is under way.
+    pub(super) fn want_more(&mut self, now: Now, more: Want) {
+        let State::Claiming(claim) = &mut self.state else { return };
+        if let Want::Take { force } = more {
+            let before = matches!(claim.want, Want::Take { force: true });
+            claim.want = Want::Take { force: force || before };
+            if force && claim.step == Step::Frozen {
+                self.kill(now);
+            }
+        }
+    }
+
+    pub(super) fn locked(&mut self, now: Now, last: u64) {
+        match (&self.state, last.checked_add(1)) {
+            (State::Claiming(_) | State::Standby { .. }, Some(generation)) => {
+                self.out.push_back(Output::Stamp(generation));
+            }
+            (State::Claiming(_) | State::Standby { .. }, None) => {
+                self.out.push_back(Output::Abandon);
+                self.broken(now, "the generation on disk cannot grow any more".into());
+            }
+            _ => self.out.push_back(Output::Abandon),
+        }
+    }
+
+    /// The folder, the lock or the record cannot be used.
+    pub(super) fn broken(&mut self, now: Now, why: String) {
+        if matches!(self.state, State::Claiming(_) | State::Standby { .. }) {
+            self.out.push_back(Output::HangUp);
+            self.fail(now, why);
+        }
+    }
+
+    pub(super) fn not_locked(&mut self, now: Now, reserved: bool) {
+        let claim = match &mut self.state {
+            State::Claiming(claim) => claim,
+            State::Standby { waits: true } => return self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_LOOK)),
+            _ => return,
+        };
+        let Want::Take { force } = claim.want else {
+            let waits = claim.want == Want::Wait;
+            return self.stand_by(now, waits, if reserved { "is about to take" } else { "holds" });
+        };
+        if reserved {
+            claim.step = Step::After;
+            return self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
+        }
+        match claim.step {
+            Step::After => return self.stand_by(now, false, "took"),
+            Step::Begun => {
+                claim.step = Step::Asked;
+                self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_ANSWER));
+            }
+            Step::Overdue if force => return self.kill(now),
+            Step::Overdue => {
+                claim.step = Step::Frozen;
+                self.out.push_back(Output::Changed);
+            }
+            Step::Asked | Step::Promised | Step::Frozen | Step::Ending => {}
+        }
+        let State::Claiming(claim) = &mut self.state else { return };
+        if !std::mem::replace(&mut claim.asking, true) {
+            self.out.push_back(Output::Ask);
+        }
+        // A holder that answers is heard; this is for one that only frees the lock.
+        let again = if claim.step == Step::Frozen { limits::SEAT_LOOK } else { limits::SEAT_RETRY };
+        self.timers.set(Timer::Lock, Due::boot(now, again));
+    }
+
+    fn stand_by(&mut self, now: Now, waits: bool, does: &str) {
+        self.out.push_back(Output::HangUp);
+        self.transition(now, State::Standby { waits }, Some(format!("another process {does} the seat")));
+        if waits {
+            self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_LOOK));
+        }
+    }
+
+    pub(super) fn heard(&mut self, now: Now, heard: Heard) {
+        let State::Claiming(claim) = &mut self.state else { return };
+        match heard {
+            Heard::Draining => {
+                claim.step = Step::Promised;
+                self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_HANDOVER));
+                self.out.push_back(Output::Changed);
+            }
+            Heard::Released => {
+                // Somebody who was faster is asked anew.
+                (claim.step, claim.asking) = (Step::Begun, false);
+                self.out.push_back(Output::TryLock);
+            }
+            Heard::Busy => {
+                claim.step = Step::After;
+                self.timers.stop(&Timer::Answer);
+                self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
+            }
+            Heard::Gone => {
+                claim.asking = false;
+                self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
+            }
+        }
+    }
+
+    /// The holder's time is over. If it is dead, the system has freed the lock.
+    pub(super) fn unanswered(&mut self) {
+        let State::Claiming(claim) = &mut self.state else { return };
+        claim.step = Step::Overdue;
+        self.out.push_back(Output::TryLock);
+    }
+
+    fn kill(&mut self, now: Now) {
+        let State::Claiming(claim) = &mut self.state else { return };
+        claim.step = Step::Ending;
+        // One that does not end is asked about again.
+        claim.want = Want::Take { force: false };
+        self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_ANSWER));
+        self.out.push_back(Output::Kill);
+        self.out.push_back(Output::Changed);
+    }
+
+    pub(super) fn killed(&mut self, now: Now, result: Result<(), String>) {
+        let State::Claiming(claim) = &mut self.state else { return };
+        let again = match result {
+            Ok(()) => limits::SEAT_RETRY,
+            Err(why) => {
+                claim.step = Step::Frozen;
+                self.timers.stop(&Timer::Answer);
+                self.reason = Some(why);
+                self.out.push_back(Output::Changed);
+                limits::SEAT_LOOK
+            }
+        };
+        self.timers.set(Timer::Lock, Due::boot(now, again));
+    }
+}
