@@ -148,3 +148,105 @@ async fn slow_and_many_connections_leave_room_for_an_honest_one() {
     assert_eq!(api.raw("GET /api/status", &[api.host(), api.bearer()], "").0, 200);
     drop(idle);
 }
+
+impl Api {
+    /// Trades a code as the page does; status and answer.
+    fn trade(&self, code: &str, origin: &str) -> (u16, Value) {
+        let headers = [self.host(), format!("Origin: {origin}"), "Content-Type: application/json".into()];
+        let (status, answer, _) = self.raw("POST /api/session", &headers, &json!({"code": code}).to_string());
+        (status, answer)
+    }
+
+    fn own_origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A code for the window, as `holdfast open` gets it.
+    async fn code(&self) -> String {
+        let url = self.home.ok(&["open", "--print"]).await;
+        let code = url.strip_prefix(&format!("http://{}/#", self.address)).unwrap_or_else(|| panic!("{url}"));
+        assert_eq!(code.len(), 43, "{code}");
+        code.to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_window_opens_with_a_code_that_is_good_once_and_its_session_ends_with_the_process() {
+    let mut api = Api::start().await;
+    let code = api.code().await;
+    let (status, answer) = api.trade(&code, &api.own_origin());
+    let token = answer["token"].as_str().unwrap().to_owned();
+    assert_eq!((status, token.len()), (200, 43));
+    let bearer = format!("Authorization: Bearer {token}");
+    assert_eq!(api.raw("GET /api/status", &[api.host(), bearer.clone()], "").0, 200);
+    let (status, answer) = api.trade(&code, &api.own_origin());
+    assert_eq!((status, answer["code"].as_str()), (401, Some("authentication_failed")));
+    assert_eq!(api.raw("GET /api/status", &[api.host(), format!("Authorization: Bearer {code}")], "").0, 401);
+    assert_eq!(api._serve.stop().await.code(), Some(0));
+    let log = std::fs::read_to_string(api.home.data().join("logs/holdfast.log")).unwrap();
+    assert!(!log.contains(&token) && !log.contains(&code) && !api._serve.log().contains(&token));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_from_elsewhere_cannot_trade_a_code_and_does_not_use_it_up() {
+    let api = Api::start().await;
+    let code = api.code().await;
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", &format!("https://{}", api.address)] {
+        assert_eq!(api.trade(&code, origin).0, 403, "{origin}");
+    }
+    let body = json!({"code": code}).to_string();
+    let rebound = [format!("Host: evil.example:{}", api.address.rsplit(':').next().unwrap())];
+    assert_eq!(api.raw("POST /api/session", &rebound, &body).0, 403);
+    assert_eq!(api.raw("POST /api/open", &[api.host()], "").0, 401, "a code is made for who has a token");
+    assert_eq!(api.raw("GET /api/session", &[api.host()], "").0, 401);
+    assert_eq!(api.trade(&code, &api.own_origin()).0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_codes_ends_after_ten() {
+    let api = Api::start().await;
+    let code = api.code().await;
+    for n in 0..10 {
+        assert_eq!(api.trade(&format!("{n:043}"), &api.own_origin()).0, 401);
+    }
+    let (status, answer) = api.trade(&code, &api.own_origin());
+    assert_eq!((status, answer["code"].as_str()), (429, Some("rate_limited")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_windows_files_need_no_token_and_load_nothing_from_elsewhere() {
+    let api = Api::start().await;
+    // A build without ui/dist says how to get it, on the same address.
+    let (status, _, head) = api.raw("GET /", &[api.host()], "");
+    assert!(matches!(status, 200 | 404), "{head}");
+    assert!(head.contains("content-type: text/html"), "{head}");
+    assert!(head.contains("content-security-policy: default-src 'self'; connect-src 'self'"), "{head}");
+    assert!(head.contains("frame-ancestors 'none'") && !head.contains("unsafe"), "{head}");
+    assert!(head.contains("cross-origin-resource-policy: same-origin"), "{head}");
+    assert_eq!(api.raw("GET /", &["Host: evil.example".into()], "").0, 403);
+    assert_eq!(api.raw("POST /", &[api.host()], "").0, 405);
+    for path in ["/../Cargo.toml", "/%2e%2e/api.json", "//api/status", "/%61pi/status", "/api.json", "/app.js/"] {
+        assert_eq!(api.raw(&format!("GET {path}"), &[api.host()], "").0 / 100, 4, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_browser_is_handed_the_address_and_nothing_else() {
+    let api = Api::start().await;
+    let (browser, seen) = (api.home.workspace().join("browser"), api.home.workspace().join("seen"));
+    std::fs::write(&browser, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new && mv {0}.new {0}\n", seen.display()))
+        .unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = api.home.command(&["open"]).env("BROWSER", &browser).output().await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the window opens in the browser\n");
+    for _ in 0..400 {
+        if seen.exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let lines = std::fs::read_to_string(&seen).unwrap();
+    assert!(lines.starts_with(&format!("http://{}/#", api.address)) && lines.lines().count() == 1, "{lines}");
+    let nobody = Home::new();
+    assert_eq!(nobody.run(&["open"]).await.status.code(), Some(3));
+}
