@@ -80,6 +80,8 @@ pub enum Command {
     TryNow {},
     /// Reads the configuration again.
     Reload {},
+    /// Ends the engines after their calls have ended, reads the configuration again, and starts them; the process stays.
+    Restart {},
     /// Changes the policy, to a stronger or a weaker one, for good.
     PolicySet {
         /// The new profile.
@@ -89,6 +91,11 @@ pub enum Command {
     Approve {
         /// Eight base32 characters.
         code: Secret,
+    },
+    /// Refuses a client that waits to be let in; its browser is told.
+    Deny {
+        /// The id in [`crate::status::Consent`].
+        consent: String,
     },
     /// Makes an account.
     AccountAdd {

@@ -91,6 +91,10 @@ pub(crate) async fn run(
     if Duration::from_millis(order.cut_ms) > longest {
         return Err(CommandError::new("invalid_request", format!("a drill cuts at most {} s", longest.as_secs())));
     }
+    if running.link.is_none() {
+        let text = "this is a relay alone; the drill runs at the machines that join it";
+        return Err(CommandError::new("not_found", text));
+    }
     let now = running.hub.snapshot();
     if now.relay.state != LinkState::Healthy {
         return Err(CommandError::new("unavailable", "the link is not up now, so there is nothing to cut"));

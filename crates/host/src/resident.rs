@@ -16,9 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::{self, ApiServer};
-use crate::engines::{CommandError, EngineOptions, Running, StartError, done};
+use crate::config::{self, ConfigView};
+use crate::engines::{CommandError, EngineOptions, Running, StartError, done, offline};
 use crate::lock::{DataLock, LockError};
 use crate::logs::Logs;
+use crate::open;
 use crate::paths::Dirs;
 use crate::status_hub::{StatusHub, unix_ms};
 
@@ -124,6 +126,16 @@ impl Resident {
         self.0.running.read().clone().ok_or_else(CommandError::not_running)
     }
 
+    /// The configuration: in force, and as the file has it.
+    pub(crate) async fn config(&self) -> ConfigView {
+        let options = &self.0.options;
+        let config = match self.running() {
+            Ok(running) => running.config().await,
+            Err(_) => options.overrides.over(config::read(&options.dirs.config_file()).unwrap_or_default()),
+        };
+        config::view(&options.dirs.config_file(), config)
+    }
+
     /// Does what a command asks.
     pub async fn dispatch(&self, command: Command) -> Result<Value, CommandError> {
         match command {
@@ -135,11 +147,43 @@ impl Resident {
                 Ok(done())
             }
             Command::Start { .. } if self.running().is_err() => {
-                self.bring_up().await?;
+                self.undisturbed(|resident| async move { resident.bring_up().await }).await?;
                 Ok(done())
             }
-            command => self.running()?.dispatch(command).await,
+            Command::Restart {} => {
+                self.undisturbed(|resident| async move { resident.restart().await }).await?;
+                Ok(done())
+            }
+            Command::OpenLogs {} => {
+                let logs = self.dirs().logs();
+                let shown = tokio::task::spawn_blocking(move || open::folder(&logs)).await;
+                shown.map_err(|_| StartError::Interrupted)?.map_err(|e| CommandError::failed(&e))?;
+                Ok(done())
+            }
+            command => {
+                if let Ok(running) = self.running() {
+                    return running.dispatch(command).await;
+                }
+                // A start may be under way.
+                let house = self.0.house.lock().await;
+                match self.running() {
+                    Ok(running) => {
+                        drop(house);
+                        running.dispatch(command).await
+                    }
+                    Err(_) if house.lock.is_some() => offline(self.dirs(), command).await,
+                    Err(not_running) => Err(not_running),
+                }
+            }
         }
+    }
+
+    /// Does something that whoever asked for it cannot leave half done by going away.
+    async fn undisturbed<F>(&self, act: impl FnOnce(Resident) -> F) -> Result<(), StartError>
+    where
+        F: Future<Output = Result<(), StartError>> + Send + 'static,
+    {
+        self.0.tasks.spawn(act(self.clone())).await.map_err(|_| StartError::Interrupted)?
     }
 
     /// Answers a request of this process's own shell by the routes of the loopback API. Whoever holds a `Resident` is
@@ -178,17 +222,27 @@ impl Resident {
     /// Starts what does not run; what came of it stands in the status.
     async fn bring_up(&self) -> Result<(), StartError> {
         let mut house = self.0.house.lock().await;
+        self.bring_up_in(&mut house).await
+    }
+
+    async fn restart(&self) -> Result<(), StartError> {
+        let mut house = self.0.house.lock().await;
+        self.engines_down().await;
+        self.bring_up_in(&mut house).await
+    }
+
+    async fn bring_up_in(&self, house: &mut House) -> Result<(), StartError> {
         if self.0.quit.is_cancelled() {
             return Err(StartError::Interrupted);
         }
-        let started = self.engines_up(&mut house).await;
+        let started = self.engines_up(house).await;
         match &started {
             Ok(_) => self.0.hub.clear(WarningCode::StartFailed),
             Err(error) => self.0.hub.warn(WarningCode::StartFailed, error.to_string()),
         }
         // Without engines too: commands, the window in a browser and the doctor find out there why.
         if house.lock.is_some() {
-            self.open_api(&mut house).await?;
+            self.open_api(house).await?;
         }
         started.map(drop)
     }
@@ -225,6 +279,7 @@ impl Resident {
         let running = self.0.running.write().take();
         if let Some(running) = running {
             running.end().await;
+            self.0.hub.engines_gone();
         }
     }
 

@@ -189,6 +189,14 @@ impl StatusHub {
         facts.without_link = RelayStatus::stopped(unix_ms());
         facts.link = None;
         facts.consents.clear();
+        for over in [
+            WarningCode::ConfigInvalid,
+            WarningCode::ConfigRestart,
+            WarningCode::PolicyNotLoosened,
+            WarningCode::RelayFailed,
+        ] {
+            facts.health.clear(over);
+        }
         drop(facts);
         self.changed.notify_one();
     }

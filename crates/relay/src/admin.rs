@@ -8,6 +8,7 @@ use holdfast_core::limits;
 use holdfast_core::policy::Role;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::http::error::ApiError;
 use crate::oauth::{ApprovalView, Approved};
@@ -266,6 +267,16 @@ impl Admin {
     /// Authorization requests that wait for a typed code. The codes are not among what is told.
     pub fn approvals(&self) -> Vec<ApprovalView> {
         self.state.oauth.approvals(self.state.clock.now().boot)
+    }
+
+    /// The same, as they come and go.
+    pub fn watch_approvals(&self) -> watch::Receiver<Vec<ApprovalView>> {
+        self.state.oauth.watch_approvals()
+    }
+
+    /// Refuses the request of this id; its browser sends the client away.
+    pub fn deny(&self, id: &str) -> Result<ApprovalView, ApiError> {
+        self.state.oauth.deny(self.state.clock.now().boot, id).ok_or_else(ApiError::not_found)
     }
 
     /// Approves the request whose browser page shows this code.

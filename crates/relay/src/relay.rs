@@ -212,6 +212,7 @@ pub async fn start(options: RelayOptions) -> Result<RelayHandle, StartError> {
     if let Some(certificates) = tls {
         tasks.spawn(certificates.watch(stop.clone()));
     }
+    tasks.spawn(crate::oauth::tell_approvals(state.clone()));
     tasks.spawn(housekeeping(state.clone(), stop.clone()));
     let admin = Admin { state: state.clone() };
     Ok(RelayHandle { addr, admin, state, stop, abort, tasks })

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{PASSWORD, REDIRECT, Relay, field, shown_code};
+use holdfast_core::limits;
 use holdfast_core::policy::Role;
 use serde_json::json;
 
@@ -185,6 +186,30 @@ async fn a_code_typed_into_holdfast_signs_in_and_the_page_then_shows_device_and_
     assert!(page.body.contains("ada&#39;s laptop") && page.body.contains("run any program as the user"));
     let redirect = relay.step(&id, &cookie, &[("action", "allow")]).await;
     assert_eq!(relay.trade(&client, &redirect.sent_to("code").unwrap(), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_waits_is_told_as_it_comes_and_goes_and_a_refused_client_is_sent_away() {
+    let (relay, _) = Relay::with_ada().await;
+    let mut waiting = relay.handle.admin.watch_approvals();
+    let client = relay.register().await;
+    let local = [("action", "local"), ("account", "ada")];
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    relay.step(&id, &cookie, &local).await;
+    let told = waiting.wait_for(|told| told.len() == 1).await.unwrap()[0].clone();
+    assert_eq!((told.account.as_str(), told.lapses_in.as_secs()), ("ada", 300));
+
+    assert_eq!(relay.handle.admin.deny("another").unwrap_err().code, "not_found");
+    assert_eq!(relay.handle.admin.deny(&told.id).unwrap().client, "Test client");
+    waiting.wait_for(|told| told.is_empty()).await.unwrap();
+    let away = relay.get(&format!("/oauth/authorize?request={id}"), &[("cookie", &cookie)]).await;
+    assert_eq!((away.status, away.sent_to("error").as_deref()), (303, Some("access_denied")));
+
+    let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
+    relay.step(&id, &cookie, &local).await;
+    waiting.wait_for(|told| told.len() == 1).await.unwrap();
+    relay.clock.advance(limits::APPROVAL_TTL);
+    waiting.wait_for(|told| told.is_empty()).await.unwrap();
 }
 
 #[tokio::test]

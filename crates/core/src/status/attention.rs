@@ -10,6 +10,8 @@ use super::UnixMs;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Consent {
+    /// Names it in [`crate::command::Command::Deny`].
+    pub id: String,
     /// What the client calls itself. A claim.
     pub client: String,
     /// Where its browser goes afterwards.

@@ -21,6 +21,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::page;
+use crate::config::ConfigView;
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
 use crate::engines::CommandError;
@@ -36,6 +37,7 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/calls", get(calls))
         .route("/api/command", post(command))
         .route("/api/logs", get(log_tail))
+        .route("/api/config", get(config))
         .route("/api/doctor", get(examine))
         .route("/api/drill", post(drill))
         .fallback(page::file)
@@ -168,6 +170,10 @@ async fn log_tail(
         Ok(Ok(lines)) => Ok(Json(lines)),
         _ => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the log cannot be read")),
     }
+}
+
+async fn config(State(resident): State<Resident>) -> Json<ConfigView> {
+    Json(resident.config().await)
 }
 
 async fn examine(State(resident): State<Resident>) -> Json<doctor::Report> {

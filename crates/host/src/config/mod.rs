@@ -1,12 +1,18 @@
 //! `config.toml`: what it may say, and what it says.
 
+mod calls;
+mod channel;
+mod edit;
 mod error;
 mod read;
 mod reload;
 mod watch;
 
+pub use calls::{AskConfig, AskTools, CallsConfig, PowerConfig};
+pub use edit::{ConfigView, EditError, edit, view};
+pub use channel::{ChannelConfig, ChannelService, OnStart};
 pub use error::ConfigError;
-pub use read::{parse, read, schema, set_profile};
+pub use read::{parse, read, schema};
 pub use reload::{Applied, apply};
 pub use watch::watch;
 
@@ -21,6 +27,7 @@ use url::Url;
 
 /// The configuration file. Everything has a default; an empty file is a good one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The relay: a remote one, or the embedded one.
@@ -29,8 +36,16 @@ pub struct Config {
     pub link: LinkConfig,
     /// What clients may do on this machine.
     pub policy: PolicyConfig,
+    /// Which calls ask the person at this machine before they run.
+    pub ask: AskConfig,
     /// Where file tools work.
     pub workspace: WorkspaceConfig,
+    /// Sleep.
+    pub power: PowerConfig,
+    /// What is remembered of calls.
+    pub calls: CallsConfig,
+    /// The bot at a chat service.
+    pub channel: ChannelConfig,
     /// Where this machine keeps its credentials.
     pub secrets: SecretsConfig,
     /// What is logged.
@@ -39,16 +54,19 @@ pub struct Config {
 
 /// The relay: a remote one, or the embedded one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RelayConfig {
     /// Address of a remote relay. Without it `holdfast serve` embeds one.
     #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "ts", ts(type = "string | null"))]
     pub url: Option<Url>,
     /// Where the embedded relay, or `holdfast relay`, listens.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// The address clients use, when it is not the one that is listened on. Fixes issuer and resource.
     #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "ts", ts(type = "string | null"))]
     pub public_url: Option<Url>,
     /// Certificate chain, PEM. Read again when it changes.
     pub tls_cert: Option<PathBuf>,
@@ -84,6 +102,7 @@ impl Default for RelayConfig {
 
 /// The base peer this build can speak to, unmodified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub enum BasePeer {
     /// The one base version whose wire is spoken exactly.
     #[serde(rename = "machine-bridge-mcp@1.2.10")]
@@ -92,6 +111,7 @@ pub enum BasePeer {
 
 /// How daemon and relay speak to each other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkConfig {
     /// Daemon: demand a relay of exactly this name and version, and use no feature of the link.
@@ -104,6 +124,7 @@ pub struct LinkConfig {
 
 /// What clients may do on this machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PolicyConfig {
     /// `review`: read. `edit`: and write files. `agent`, the default: and run programs as this user. `full`: everything
@@ -126,6 +147,7 @@ impl PolicyConfig {
 
 /// Where file tools work.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct WorkspaceConfig {
     /// The folder; `~/holdfast` by default. Never a home folder or a root.
@@ -134,6 +156,7 @@ pub struct WorkspaceConfig {
 
 /// Where this machine keeps its credentials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SecretsConfig {
     /// `HOLDFAST_SECRETS` overrides it.
@@ -142,6 +165,7 @@ pub struct SecretsConfig {
 
 /// Kind of store for credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SecretStore {
     /// The system's keyring if one answers, else a 0600 file.
@@ -153,6 +177,7 @@ pub enum SecretStore {
 
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LogConfig {
     /// The least important level that is written.
@@ -161,6 +186,7 @@ pub struct LogConfig {
 
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// Only what failed.

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use holdfast_core::limits;
-use holdfast_core::policy::Profile;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{nearest, position};
 use super::{Config, ConfigError};
-use crate::files::{self, FileError};
+use crate::files::FileError;
 
 /// The JSON schema of `config.toml`, for editors.
 pub fn schema() -> Schema {
@@ -26,7 +25,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     parse(&text(path)?, path)
 }
 
-fn text(path: &Path) -> Result<String, ConfigError> {
+pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let not_ours = |why| Err(FileError::NotOurs { path: path.to_path_buf(), why }.into());
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
@@ -84,25 +83,9 @@ fn unknown_key(table: &DeTable<'_>, schema: &Value, place: &str) -> Option<(usiz
     None
 }
 
-/// Writes another policy profile into the file and leaves everything else in it as it is.
-pub fn set_profile(path: &Path, profile: Profile) -> Result<(), ConfigError> {
-    let old = text(path)?;
-    parse(&old, path)?;
-    let mut document: toml_edit::DocumentMut = old.parse().map_err(|e: toml_edit::TomlError| {
-        let (line, column) = position(&old, e.span().map_or(0, |s| s.start));
-        ConfigError::Invalid { path: path.to_path_buf(), line, column, message: e.message().to_owned() }
-    })?;
-    let policy = document.entry("policy").or_insert(toml_edit::table());
-    policy["profile"] = toml_edit::value(profile.as_str());
-    if let Some(dir) = path.parent() {
-        files::make_dir(dir)?;
-    }
-    Ok(files::replace(path, document.to_string().as_bytes())?)
-}
-
 #[cfg(test)]
 mod tests {
-    use holdfast_core::policy::Policy;
+    use holdfast_core::policy::{Policy, Profile};
 
     use super::*;
     use crate::config::{BasePeer, LogLevel, RelayConfig};
@@ -174,25 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn setting_the_profile_keeps_comments_and_order() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.toml");
-        set_profile(&path, Profile::Review).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "[policy]\nprofile = \"review\"\n");
-        fs::write(&path, "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\nprofile = \"review\"\n").unwrap();
-        set_profile(&path, Profile::Full).unwrap();
-        let expected = "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\nprofile = \"full\"\n";
-        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
-        fs::write(&path, "polcy = 1").unwrap();
-        assert!(set_profile(&path, Profile::Full).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "polcy = 1");
-    }
-
-    #[test]
     fn the_schema_names_every_key() {
         let schema = schema();
         let keys = |v: &Value| v["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(keys(schema.as_value()), ["relay", "link", "policy", "workspace", "secrets", "log"]);
+        assert_eq!(
+            keys(schema.as_value()),
+            ["relay", "link", "policy", "ask", "workspace", "power", "calls", "secrets", "log"]
+        );
         assert_eq!(schema.as_value()["properties"]["policy"]["properties"]["profile"]["enum"][2], "agent");
     }
 }

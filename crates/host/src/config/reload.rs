@@ -18,8 +18,9 @@ pub struct Applied {
     pub not_loosened: Option<Profile>,
 }
 
-/// Applies what can be applied: the log level, and a stricter policy. Everything else waits for a restart.
-pub fn apply(running: &Config, edited: &Config) -> Applied {
+/// Applies what can be applied: the log level, how calls are treated, and a stricter policy. Everything else waits for a
+/// restart. `may_loosen` is for a policy that the owner asked for by a command, not by an edit of the file.
+pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
     let mut applied =
         Applied { running: running.clone(), changed: Vec::new(), restart: Vec::new(), not_loosened: None };
     for key in differing_keys(running, edited) {
@@ -28,7 +29,19 @@ pub fn apply(running: &Config, edited: &Config) -> Applied {
                 applied.running.log = edited.log.clone();
                 applied.changed.push(key);
             }
-            "policy.profile" if edited.policy.in_force() <= running.policy.in_force() => {
+            "ask.clients" | "ask.tools" => {
+                applied.running.ask = edited.ask.clone();
+                applied.changed.push(key);
+            }
+            "power.keep_awake" => {
+                applied.running.power = edited.power.clone();
+                applied.changed.push(key);
+            }
+            "calls.keep_bodies" => {
+                applied.running.calls = edited.calls.clone();
+                applied.changed.push(key);
+            }
+            "policy.profile" if may_loosen || edited.policy.in_force() <= running.policy.in_force() => {
                 applied.running.policy = edited.policy.clone();
                 applied.changed.push(key);
             }
@@ -68,12 +81,14 @@ mod tests {
     #[test]
     fn a_reload_tightens_the_policy_and_never_loosens_it() {
         let agent = with_profile(Profile::Agent);
-        let tighter = apply(&agent, &with_profile(Profile::Review));
+        let tighter = apply(&agent, &with_profile(Profile::Review), false);
         assert_eq!(tighter.running.policy.in_force(), Profile::Review);
         assert_eq!(tighter.changed, ["policy.profile"]);
-        let looser = apply(&agent, &with_profile(Profile::Full));
+        let looser = apply(&agent, &with_profile(Profile::Full), false);
         assert_eq!(looser.running, agent);
         assert_eq!(looser.not_loosened, Some(Profile::Full));
+        let wanted = apply(&agent, &with_profile(Profile::Full), true);
+        assert_eq!((wanted.running.policy.in_force(), wanted.not_loosened), (Profile::Full, None));
     }
 
     #[test]
@@ -82,7 +97,7 @@ mod tests {
         edited.relay.listen = "127.0.0.1:1".parse().unwrap();
         edited.link.ca_file = Some("ca.pem".into());
         edited.log.level = LogLevel::Debug;
-        let applied = apply(&Config::default(), &edited);
+        let applied = apply(&Config::default(), &edited, false);
         assert_eq!(applied.restart, ["relay.listen", "link.ca_file"]);
         assert_eq!(applied.changed, ["log.level"]);
         assert_eq!(applied.running.relay, Config::default().relay);

@@ -1,9 +1,11 @@
 //! The one dispatcher of commands: for the loopback API, the window and the command line, beside a running process or
 //! on a closed store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::command::{Command, Engine, Secret};
+use holdfast_core::policy::Profile;
 use holdfast_core::status::{EngineState, WarningCode};
 use holdfast_relay::{Admin, ApiError, TokenRequest};
 use secrecy::SecretString;
@@ -14,7 +16,7 @@ use url::Url;
 
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
-use crate::config;
+use crate::config::{self, Config, EditError};
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
 
@@ -50,6 +52,13 @@ impl From<ApiError> for CommandError {
     }
 }
 
+impl From<EditError> for CommandError {
+    fn from(error: EditError) -> Self {
+        let code = if matches!(error, EditError::File(_)) { "config_invalid" } else { "invalid_request" };
+        CommandError::new(code, error.to_string())
+    }
+}
+
 impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
         CommandError::new(error.code(), error.to_string())
@@ -82,14 +91,14 @@ impl Running {
                 let applied = self.reload().await.map_err(|e| CommandError::failed(&e))?;
                 Ok(json!({"changed": applied.changed, "restart": applied.restart}))
             }
+            Command::PolicySet { .. } if self.link.is_none() => Err(relay_alone("the policy stands")),
             Command::PolicySet { profile } => {
-                let mut config = self.config.lock().await;
-                config::set_profile(&self.dirs.config_file(), profile).map_err(|e| CommandError::failed(&e))?;
-                config.policy.profile = Some(profile);
-                if let Some(link) = &self.link {
-                    link.set_policy(&config.policy, &self.hub);
-                }
+                self.configure(profile_setting(profile)).await?;
                 Ok(json!({"policy": profile}))
+            }
+            Command::Configure { set } => {
+                let applied = self.configure(set).await?;
+                Ok(json!({"changed": applied.changed, "restart": applied.restart}))
             }
             Command::DeviceToken { relay, token } => {
                 let relay = relay_address(&relay)?;
@@ -116,7 +125,7 @@ impl Running {
             | Command::SeatRelease {}
             | Command::ChannelSetup { .. }
             | Command::ChannelRemove {} => Err(no_such_engine()),
-            Command::Configure { .. } | Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
+            Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
             other => administer(&self.admin().await?, other).await,
         }
     }
@@ -163,6 +172,20 @@ impl Running {
     }
 }
 
+fn profile_setting(profile: Profile) -> BTreeMap<String, Value> {
+    BTreeMap::from([("policy.profile".into(), profile.as_str().into())])
+}
+
+async fn edited(dirs: &Dirs, set: BTreeMap<String, Value>) -> Result<Config, CommandError> {
+    let path = dirs.config_file();
+    let edited = tokio::task::spawn_blocking(move || config::edit(&path, &set)).await;
+    Ok(edited.map_err(|_| StartError::Interrupted)??)
+}
+
+fn relay_alone(what: &str) -> CommandError {
+    CommandError::new("not_found", format!("this is a relay alone; {what} at the machines that join it"))
+}
+
 fn no_such_engine() -> CommandError {
     CommandError::new("not_found", "this process hosts no such engine")
 }
@@ -177,18 +200,24 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::Quit { .. }
         | Command::TryNow {}
         | Command::Reload {}
+        | Command::Restart {}
+        | Command::Deny { .. }
         | Command::Answer { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
         | Command::ChannelSetup { .. }
         | Command::ChannelRemove {}
-        | Command::Configure { .. }
         | Command::Autostart { .. }
         | Command::OpenLogs {}
         | Command::Approve { .. } => Err(CommandError::not_running()),
         Command::PolicySet { profile } => {
-            config::set_profile(&dirs.config_file(), profile).map_err(failed_config)?;
+            edited(dirs, profile_setting(profile)).await?;
             Ok(json!({"policy": profile}))
+        }
+        Command::Configure { set } => {
+            let keys: Vec<String> = set.keys().cloned().collect();
+            edited(dirs, set).await?;
+            Ok(json!({"changed": [], "restart": keys}))
         }
         Command::DeviceToken { relay, token } => {
             let relay = relay_address(&relay)?;
@@ -235,6 +264,7 @@ fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(),
 async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandError> {
     match command {
         Command::Approve { code } => value(admin.approve(&code.0).await?),
+        Command::Deny { consent } => Ok(json!({"denied": admin.deny(&consent)?.client})),
         Command::AccountAdd { name, role, password } => {
             let password = password.map(secret);
             value(admin.create_account(holdfast_relay::NewAccount { name, role, password }).await?)
@@ -261,6 +291,7 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::Quit { .. }
         | Command::TryNow {}
         | Command::Reload {}
+        | Command::Restart {}
         | Command::PolicySet { .. }
         | Command::Answer { .. }
         | Command::SeatTake { .. }

@@ -1,18 +1,20 @@
 //! The relay inside this process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use holdfast_core::command::Engine;
-use holdfast_core::status::{EngineState, WarningCode};
+use holdfast_core::status::{Consent, EngineState, WarningCode};
 use holdfast_core::switchboard::Identity;
-use holdfast_relay::{Admin, Exposure, Offline, RelayHandle, RelayOptions};
+use holdfast_relay::{Admin, ApprovalView, Exposure, Offline, RelayHandle, RelayOptions};
+use tokio::sync::watch;
 use url::Url;
 
 use super::StartError;
 use crate::config::Config;
 use crate::files;
 use crate::paths::Dirs;
-use crate::status_hub::StatusHub;
+use crate::status_hub::{StatusHub, unix_ms};
 
 /// The relay, running or not.
 pub(super) struct RelayEngine {
@@ -27,14 +29,14 @@ impl std::fmt::Debug for RelayEngine {
 }
 
 impl RelayEngine {
-    pub(super) async fn start(dirs: &Dirs, config: &Config, hub: &StatusHub) -> Result<RelayEngine, StartError> {
+    pub(super) async fn start(dirs: &Dirs, config: &Config, hub: &Arc<StatusHub>) -> Result<RelayEngine, StartError> {
         let mut engine = RelayEngine { options: options(dirs, config)?, handle: None };
         engine.run(hub).await?;
         Ok(engine)
     }
 
     /// Starts it, if it does not run.
-    pub(super) async fn run(&mut self, hub: &StatusHub) -> Result<(), StartError> {
+    pub(super) async fn run(&mut self, hub: &Arc<StatusHub>) -> Result<(), StartError> {
         if self.handle.is_some() {
             return Ok(());
         }
@@ -43,13 +45,14 @@ impl RelayEngine {
         self.options.listen.set_port(handle.addr.port());
         tracing::info!(addr = %handle.addr, "the relay listens");
         hub.app(|app| app.mcp = Some(handle.mcp_url()));
+        tokio::spawn(tell_consents(handle.admin.watch_approvals(), Arc::clone(hub)));
         hub.engine(Engine::Relay, EngineState::Running);
         hub.clear(WarningCode::RelayFailed);
         self.handle = Some(handle);
         Ok(())
     }
 
-    pub(super) async fn stop(&mut self, hub: &StatusHub) {
+    pub(super) async fn stop(&mut self, hub: &Arc<StatusHub>) {
         if let Some(handle) = self.handle.take() {
             hub.engine(Engine::Relay, EngineState::Stopping);
             handle.shutdown().await;
@@ -79,6 +82,26 @@ impl RelayEngine {
         };
         let scheme = if matches!(self.options.exposure, Exposure::Tls { .. }) { "https" } else { "http" };
         Url::parse(&format!("{scheme}://{}", SocketAddr::new(ip, port))).ok()
+    }
+}
+
+/// Shows who waits to be let in, until the relay stops.
+async fn tell_consents(mut approvals: watch::Receiver<Vec<ApprovalView>>, hub: Arc<StatusHub>) {
+    loop {
+        let now = unix_ms();
+        let waiting = approvals.borrow_and_update().clone();
+        let consents = waiting.into_iter().map(|view| Consent {
+            id: view.id,
+            client: view.client,
+            redirect_host: view.redirect_host,
+            account: view.account,
+            scopes: view.scopes,
+            expires_at: now.saturating_add(u64::try_from(view.lapses_in.as_millis()).unwrap_or(u64::MAX)),
+        });
+        hub.consents(consents.collect());
+        if approvals.changed().await.is_err() {
+            return;
+        }
     }
 }
 

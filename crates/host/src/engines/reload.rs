@@ -1,12 +1,14 @@
 //! Edits of the configuration while it runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::status::WarningCode;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::Running;
-use crate::config::{self, Applied, ConfigError};
+use crate::config::{self, Applied, Config, ConfigError, EditError};
 
 /// Applies edits until the process ends.
 pub(super) async fn follow(running: Arc<Running>) {
@@ -33,8 +35,27 @@ impl Running {
                 return Err(error);
             }
         };
+        Ok(self.take(&mut config, &edited, false))
+    }
+
+    /// Changes settings in the file, and applies what can be applied: a weaker policy too, if it is among them.
+    pub(super) async fn configure(&self, set: BTreeMap<String, Value>) -> Result<Applied, EditError> {
+        let mut config = self.config.lock().await;
+        let may_loosen = set.contains_key("policy.profile");
+        let path = self.dirs.config_file();
+        let edited = tokio::task::spawn_blocking(move || config::edit(&path, &set)).await;
+        let edited = edited.map_err(|_| EditError::Refused("interrupted".into()))??;
+        Ok(self.take(&mut config, &self.overrides.over(edited), may_loosen))
+    }
+
+    /// The configuration in force.
+    pub(crate) async fn config(&self) -> Config {
+        self.config.lock().await.clone()
+    }
+
+    fn take(&self, config: &mut Config, edited: &Config, may_loosen: bool) -> Applied {
         self.hub.clear(WarningCode::ConfigInvalid);
-        let applied = config::apply(&config, &edited);
+        let applied = config::apply(config, edited, may_loosen);
         if applied.running.log != config.log {
             self.logs.set_level(applied.running.log.level);
         }
@@ -44,7 +65,6 @@ impl Running {
             link.set_policy(&applied.running.policy, &self.hub);
         }
         *config = applied.running.clone();
-        drop(config);
         if !applied.changed.is_empty() {
             tracing::info!(keys = applied.changed.join(", "), "configuration applied");
         }
@@ -64,6 +84,6 @@ impl Running {
                 self.hub.warn(WarningCode::PolicyNotLoosened, text);
             }
         }
-        Ok(applied)
+        applied
     }
 }

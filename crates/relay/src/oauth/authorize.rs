@@ -179,8 +179,11 @@ pub(super) async fn act(
     };
     let Some(browser) = browser(&headers, &id) else { return gone() };
     let now = state.clock.now().boot;
-    if state.oauth.consents.lock().get(now, &id, &browser).is_none() {
-        return gone();
+    let open = state.oauth.consents.lock().get(now, &id, &browser);
+    match open {
+        None => return gone(),
+        Some((_, Stage::Denied)) => return away(&state, &id, &browser),
+        Some(_) => {}
     }
     match action.as_str() {
         "password" => {
@@ -207,11 +210,7 @@ pub(super) async fn act(
             }
         }
         "allow" => allow(&state, &id, &browser, params.get("device")).await,
-        "deny" => {
-            let ended = state.oauth.consents.lock().finish(now, &id, &browser);
-            let Some((request, _)) = ended else { return gone() };
-            back(&request.redirect_uri, &[("error", "access_denied")], request.state.as_deref(), &request.issuer)
-        }
+        "deny" => away(&state, &id, &browser),
         _ => page::failure(StatusCode::BAD_REQUEST, "The form is not as it was shown."),
     }
 }
@@ -224,6 +223,13 @@ fn moved(id: &str, step: Result<(), Refusal>) -> Response {
         }
         Err(_) => gone(),
     }
+}
+
+/// Ends a request that was refused, and sends the client away.
+fn away(state: &AppState, id: &str, browser: &TokenHash) -> Response {
+    let ended = state.oauth.consents.lock().finish(state.clock.now().boot, id, browser);
+    let Some((request, _)) = ended else { return gone() };
+    back(&request.redirect_uri, &[("error", "access_denied")], request.state.as_deref(), &request.issuer)
 }
 
 fn gone() -> Response {
@@ -239,6 +245,7 @@ async fn stand(state: &AppState, id: &str, headers: &HeaderMap, status: StatusCo
     let sheet = Sheet { id, request: &request, notice };
     match stage {
         Stage::Asked => page::sign_in(status, &sheet, &only_account(state).await),
+        Stage::Denied => away(state, id, &browser),
         Stage::Waiting(waiting) => page::waiting(status, &sheet, &waiting.name, &waiting.code),
         Stage::SignedIn(account) => match reach(state, &account, &request.path).await {
             Ok((role, devices)) => page::consent(status, &sheet, role, &devices),

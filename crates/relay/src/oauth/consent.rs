@@ -4,10 +4,12 @@
 //! to allow). A password leads from `Asked` to `SignedIn` directly. Whoever is not signed in is told nothing about any account.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::id::AccountId;
 use holdfast_core::limits;
+use tokio::sync::Notify;
 
 use super::ApprovalView;
 use super::redirect;
@@ -41,6 +43,8 @@ pub(super) enum Stage {
     Waiting(Waiting),
     /// This account's person said who they are.
     SignedIn(AccountId),
+    /// The owner refused; the browser sends the client away.
+    Denied,
 }
 
 /// A request that waits for its code.
@@ -66,7 +70,11 @@ struct Consent {
 
 /// All open requests, by id.
 #[derive(Debug, Default)]
-pub(super) struct Consents(HashMap<String, Consent>);
+pub(super) struct Consents {
+    open: HashMap<String, Consent>,
+    /// Told when what waits may be different.
+    changed: Arc<Notify>,
+}
 
 /// Why no code can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +87,8 @@ pub(super) enum Refusal {
 
 impl Consents {
     fn prune(&mut self, now: Duration) {
-        self.0.retain(|_, consent| now < consent.opened + limits::CONSENT_TTL);
-        for consent in self.0.values_mut() {
+        self.open.retain(|_, consent| now < consent.opened + limits::CONSENT_TTL);
+        for consent in self.open.values_mut() {
             if let Stage::Waiting(waiting) = &consent.stage
                 && now >= waiting.since + limits::APPROVAL_TTL
             {
@@ -93,13 +101,13 @@ impl Consents {
     /// account for makes room.
     pub(super) fn open(&mut self, now: Duration, request: Request, browser: TokenHash) -> Result<String, Refusal> {
         self.prune(now);
-        if self.0.len() >= limits::CONSENTS_MAX {
-            let asked = self.0.iter().filter(|(_, consent)| matches!(consent.stage, Stage::Asked));
+        if self.open.len() >= limits::CONSENTS_MAX {
+            let asked = self.open.iter().filter(|(_, consent)| matches!(consent.stage, Stage::Asked));
             let oldest = asked.min_by_key(|(_, consent)| consent.opened).map(|(id, _)| id.clone());
-            self.0.remove(&oldest.ok_or(Refusal::TooMany)?);
+            self.open.remove(&oldest.ok_or(Refusal::TooMany)?);
         }
         let id = mint_name("");
-        self.0.insert(id.clone(), Consent { request, browser, opened: now, stage: Stage::Asked });
+        self.open.insert(id.clone(), Consent { request, browser, opened: now, stage: Stage::Asked });
         Ok(id)
     }
 
@@ -111,7 +119,13 @@ impl Consents {
 
     fn own(&mut self, now: Duration, id: &str, browser: &TokenHash) -> Result<&mut Consent, Refusal> {
         self.prune(now);
-        self.0.get_mut(id).filter(|consent| consent.browser.same(browser)).ok_or(Refusal::Gone)
+        self.open.get_mut(id).filter(|consent| consent.browser.same(browser)).ok_or(Refusal::Gone)
+    }
+
+    /// A request of this browser that was not refused.
+    fn open_still(&mut self, now: Duration, id: &str, browser: &TokenHash) -> Result<&mut Consent, Refusal> {
+        let consent = self.own(now, id, browser)?;
+        if matches!(consent.stage, Stage::Denied) { Err(Refusal::Gone) } else { Ok(consent) }
     }
 
     /// The account was named and a code is wanted. `account` is `None` for a name that does not exist.
@@ -123,8 +137,8 @@ impl Consents {
         name: &str,
         account: Option<AccountId>,
     ) -> Result<(), Refusal> {
-        self.own(now, id, browser)?;
-        let others = self.0.iter().filter(|(other, consent)| {
+        self.open_still(now, id, browser)?;
+        let others = self.open.iter().filter(|(other, consent)| {
             *other != id && matches!(&consent.stage, Stage::Waiting(waiting) if waiting.name == name)
         });
         if others.count() >= limits::APPROVALS_PER_ACCOUNT {
@@ -137,7 +151,8 @@ impl Consents {
             }
         };
         let waiting = Waiting { name: name.to_owned(), account, code, since: now, wrong: 0 };
-        self.own(now, id, browser)?.stage = Stage::Waiting(waiting);
+        self.open_still(now, id, browser)?.stage = Stage::Waiting(waiting);
+        self.changed.notify_one();
         Ok(())
     }
 
@@ -145,26 +160,27 @@ impl Consents {
         let wanted = TokenHash::of(code);
         let fits =
             |consent: &Consent| matches!(&consent.stage, Stage::Waiting(w) if TokenHash::of(&w.code).same(&wanted));
-        self.0.iter().find(|(_, consent)| fits(consent)).map(|(id, _)| id.clone())
+        self.open.iter().find(|(_, consent)| fits(consent)).map(|(id, _)| id.clone())
     }
 
     /// A code was typed. A right one signs its account in, in the browser that began. A wrong one counts against every request that waits,
     /// because it cannot be known which was meant; the third cancels them.
     pub(super) fn approve(&mut self, now: Duration, code: &str) -> Option<(Request, AccountId)> {
         self.prune(now);
-        if let Some(consent) = self.by_code(code).and_then(|id| self.0.get_mut(&id))
+        self.changed.notify_one();
+        if let Some(consent) = self.by_code(code).and_then(|id| self.open.get_mut(&id))
             && let Stage::Waiting(Waiting { account: Some(account), .. }) = &consent.stage
         {
             let account = account.clone();
             consent.stage = Stage::SignedIn(account.clone());
             return Some((consent.request.clone(), account));
         }
-        for consent in self.0.values_mut() {
+        for consent in self.open.values_mut() {
             if let Stage::Waiting(waiting) = &mut consent.stage {
                 waiting.wrong += 1;
             }
         }
-        self.0.retain(|_, consent| !matches!(&consent.stage, Stage::Waiting(w) if w.wrong >= limits::APPROVAL_TRIES));
+        self.open.retain(|_, consent| !matches!(&consent.stage, Stage::Waiting(w) if w.wrong >= limits::APPROVAL_TRIES));
         None
     }
 
@@ -176,8 +192,24 @@ impl Consents {
         browser: &TokenHash,
         account: AccountId,
     ) -> Result<(), Refusal> {
-        self.own(now, id, browser)?.stage = Stage::SignedIn(account);
+        self.open_still(now, id, browser)?.stage = Stage::SignedIn(account);
+        self.changed.notify_one();
         Ok(())
+    }
+
+    /// The owner refuses a request that waits for its code.
+    pub(super) fn deny(&mut self, now: Duration, id: &str) -> Option<ApprovalView> {
+        self.prune(now);
+        let consent = self.open.get_mut(id)?;
+        let view = view(now, id, consent)?;
+        consent.stage = Stage::Denied;
+        self.changed.notify_one();
+        Some(view)
+    }
+
+    /// Tells when what waits may be different.
+    pub(super) fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
     /// Ends a request of this browser and gives it out, with the account if somebody signed in.
@@ -188,41 +220,44 @@ impl Consents {
         browser: &TokenHash,
     ) -> Option<(Request, Option<AccountId>)> {
         self.own(now, id, browser).ok()?;
-        let consent = self.0.remove(id)?;
+        let consent = self.open.remove(id)?;
+        self.changed.notify_one();
         let account = match consent.stage {
             Stage::SignedIn(account) => Some(account),
-            Stage::Asked | Stage::Waiting(_) => None,
+            Stage::Asked | Stage::Waiting(_) | Stage::Denied => None,
         };
         Some((consent.request, account))
     }
 
-    /// What waits for a typed code, for accounts that exist.
+    /// What waits for a typed code, for accounts that exist; oldest first.
     pub(super) fn waiting(&mut self, now: Duration) -> Vec<ApprovalView> {
         self.prune(now);
-        let mut views: Vec<_> = self.0.values().filter_map(|consent| view(now, consent)).collect();
-        views.sort_by_key(|view| view.expires_in);
+        let mut views: Vec<_> = self.open.iter().filter_map(|(id, consent)| view(now, id, consent)).collect();
+        views.sort_by_key(|view| view.lapses_in);
         views
     }
 
     /// Drops what an account (or anybody) had open.
     pub(super) fn forget(&mut self, account: Option<&AccountId>) {
-        self.0.retain(|_, consent| match (&consent.stage, account) {
+        self.changed.notify_one();
+        self.open.retain(|_, consent| match (&consent.stage, account) {
             (_, None) => false,
             (Stage::SignedIn(who), Some(account)) => who != account,
             (Stage::Waiting(waiting), Some(account)) => waiting.account.as_ref() != Some(account),
-            (Stage::Asked, Some(_)) => true,
+            (Stage::Asked | Stage::Denied, Some(_)) => true,
         });
     }
 }
 
-fn view(now: Duration, consent: &Consent) -> Option<ApprovalView> {
+fn view(now: Duration, id: &str, consent: &Consent) -> Option<ApprovalView> {
     match &consent.stage {
         Stage::Waiting(waiting) if waiting.account.is_some() => Some(ApprovalView {
+            id: id.to_owned(),
             client: consent.request.client_name.clone(),
             redirect_host: redirect::host(&consent.request.redirect_uri),
             account: waiting.name.clone(),
             scopes: consent.request.scopes.to_text(),
-            expires_in: (waiting.since + limits::APPROVAL_TTL).saturating_sub(now).as_secs(),
+            lapses_in: (waiting.since + limits::APPROVAL_TTL).saturating_sub(now),
         }),
         _ => None,
     }
@@ -322,13 +357,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_request_is_not_approved_and_waits_no_more() {
+        let mut consents = Consents::default();
+        let (id, code) = waiting(&mut consents, S, 1);
+        assert_eq!(consents.deny(S, "another"), None);
+        assert_eq!(consents.deny(S, &id).unwrap().client, "X");
+        assert_eq!((consents.deny(S, &id), consents.waiting(S)), (None, vec![]));
+        assert!(consents.approve(S, &code).is_none());
+        assert_eq!(consents.sign_in(S, &id, &browser(1), account()), Err(Refusal::Gone));
+        assert!(matches!(consents.get(S, &id, &browser(1)), Some((_, Stage::Denied))));
+    }
+
+    #[test]
     fn a_flood_of_requests_takes_no_place_from_one_that_waits() {
         let mut consents = Consents::default();
         let (_, code) = waiting(&mut consents, S, 1);
         for _ in 0..limits::CONSENTS_MAX * 2 {
             consents.open(S * 2, request(), browser(2)).unwrap();
         }
-        assert_eq!(consents.0.len(), limits::CONSENTS_MAX);
+        assert_eq!(consents.open.len(), limits::CONSENTS_MAX);
         assert!(consents.approve(S * 3, &code).is_some());
     }
 }

@@ -22,8 +22,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{get, post};
 use holdfast_core::id::AccountId;
+use holdfast_core::limits;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 pub(crate) use authorize::approve;
 pub(crate) use pair::sweep;
@@ -35,11 +37,14 @@ use crate::state::AppState;
 pub(crate) struct OAuth {
     consents: Mutex<consent::Consents>,
     codes: Mutex<code::Codes>,
+    approvals: watch::Sender<Vec<ApprovalView>>,
 }
 
 /// An authorization request that waits for a typed code, as a window or the command line shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
+    /// Names it when it is refused; it opens nothing.
+    pub id: String,
     /// What the client calls itself. A claim.
     pub client: String,
     /// Where the browser goes afterwards.
@@ -48,8 +53,8 @@ pub struct ApprovalView {
     pub account: String,
     /// What is asked for.
     pub scopes: String,
-    /// Seconds until it lapses.
-    pub expires_in: u64,
+    /// Until it lapses.
+    pub lapses_in: Duration,
 }
 
 /// A request that was just approved.
@@ -70,6 +75,16 @@ impl OAuth {
         self.consents.lock().waiting(now)
     }
 
+    /// The same, as they come and go.
+    pub(crate) fn watch_approvals(&self) -> watch::Receiver<Vec<ApprovalView>> {
+        self.approvals.subscribe()
+    }
+
+    /// Refuses a request that waits for a typed code.
+    pub(crate) fn deny(&self, now: Duration, id: &str) -> Option<ApprovalView> {
+        self.consents.lock().deny(now, id)
+    }
+
     /// The account changed or is gone: what it had open is void.
     pub(crate) fn forget_account(&self, account: &AccountId) {
         self.consents.lock().forget(Some(account));
@@ -80,6 +95,31 @@ impl OAuth {
     pub(crate) fn forget_all(&self) {
         self.consents.lock().forget(None);
         self.codes.lock().forget(None);
+    }
+}
+
+/// Tells those who watch what waits, until the relay stops. What lapses is told when it does.
+pub(crate) async fn tell_approvals(state: Arc<AppState>) {
+    let changed = state.oauth.consents.lock().changed();
+    loop {
+        let waiting = state.oauth.approvals(state.clock.now().boot);
+        let look_again = waiting.iter().map(|view| view.lapses_in.min(limits::SHELL_TURN_MAX)).min();
+        let ids = |views: &[ApprovalView]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
+        state.oauth.approvals.send_if_modified(|told| {
+            let different = ids(told) != ids(&waiting);
+            if different {
+                *told = waiting;
+            }
+            different
+        });
+        tokio::select! {
+            () = state.stop.cancelled() => {
+                state.oauth.approvals.send_replace(Vec::new());
+                return;
+            }
+            () = changed.notified() => {}
+            () = tokio::time::sleep(look_again.unwrap_or_default()), if look_again.is_some() => {}
+        }
     }
 }
 
