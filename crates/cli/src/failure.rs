@@ -72,12 +72,8 @@ impl From<HolderError> for Failure {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Failure {
-        let (exit, code) = match &error {
-            StartError::Lock(LockError::Held { .. }) => (Exit::Held, "in_use"),
-            StartError::Config(_) => (Exit::Failed, "config_invalid"),
-            _ => (Exit::Failed, "failed"),
-        };
-        Failure { exit, code: code.into(), message: error.to_string() }
+        let exit = if matches!(error, StartError::Lock(LockError::Held { .. })) { Exit::Held } else { Exit::Failed };
+        Failure { exit, code: error.code().into(), message: error.sentence() }
     }
 }
 

@@ -236,15 +236,15 @@ impl Resident {
             return Err(StartError::Interrupted);
         }
         let started = self.engines_up(house).await;
-        match &started {
-            Ok(_) => self.0.hub.clear(WarningCode::StartFailed),
-            Err(error) => self.0.hub.warn(WarningCode::StartFailed, error.to_string()),
-        }
         // Without engines too: commands, the window in a browser and the doctor find out there why.
-        if house.lock.is_some() {
-            self.open_api(house).await?;
+        let opened = if house.lock.is_some() { self.open_api(house).await } else { Ok(()) };
+        let outcome = started.and(opened);
+        match &outcome {
+            Ok(()) => self.0.hub.clear(WarningCode::StartFailed),
+            Err(error) => self.0.hub.warn(WarningCode::StartFailed, error.sentence()),
         }
-        started.map(drop)
+        self.0.hub.snapshot();
+        outcome
     }
 
     async fn engines_up(&self, house: &mut House) -> Result<Arc<Running>, StartError> {
@@ -280,6 +280,8 @@ impl Resident {
         if let Some(running) = running {
             running.end().await;
             self.0.hub.engines_gone();
+            // Whoever waits for what comes next must not take the old for it.
+            self.0.hub.snapshot();
         }
     }
 

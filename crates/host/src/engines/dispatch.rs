@@ -61,7 +61,7 @@ impl From<EditError> for CommandError {
 
 impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
-        CommandError::new(error.code(), error.to_string())
+        CommandError::new(error.code(), error.sentence())
     }
 }
 

@@ -85,6 +85,22 @@ impl StartError {
             _ => "failed",
         }
     }
+
+    /// What happened and, where one is known, the way out.
+    pub fn sentence(&self) -> String {
+        use holdfast_relay::{StartError as Relay, store::StoreError};
+        let way_out = match self {
+            StartError::Lock(LockError::Held { .. }) => "quit that one first",
+            StartError::Relay(Relay::Bind { error, .. }) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                "another program listens there: end it, or choose another address with relay.listen in config.toml"
+            }
+            StartError::Relay(Relay::Store(StoreError::Damaged)) => {
+                "put a backup of relay/relay.sqlite in its place, or move it away, and accounts and devices begin anew"
+            }
+            _ => return self.to_string(),
+        };
+        format!("{self}; {way_out}")
+    }
 }
 
 /// Why the engines did not start.

@@ -56,7 +56,7 @@ impl From<StoreError> for ApiError {
             StoreError::Busy | StoreError::Closed | StoreError::ReadOnly { .. } => {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, "the relay cannot store this now")
             }
-            StoreError::Newer | StoreError::Sqlite(_) => {
+            StoreError::Newer | StoreError::Damaged | StoreError::Sqlite(_) => {
                 tracing::error!(%error, "store");
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, code, "the relay failed to store this")
             }

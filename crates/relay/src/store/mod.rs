@@ -37,6 +37,9 @@ pub enum StoreError {
     /// A newer Holdfast wrote this store; an older one must not touch it.
     #[error("the store was written by a newer version of Holdfast")]
     Newer,
+    /// It is no store of ours, or not any more.
+    #[error("the store is damaged")]
+    Damaged,
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
@@ -52,7 +55,7 @@ impl StoreError {
             StoreError::Full => Code::StorageFull,
             StoreError::Busy => Code::Busy,
             StoreError::ReadOnly { .. } | StoreError::Closed => Code::Unavailable,
-            StoreError::Newer | StoreError::Sqlite(_) => Code::InternalError,
+            StoreError::Newer | StoreError::Damaged | StoreError::Sqlite(_) => Code::InternalError,
         }
     }
 }
@@ -61,6 +64,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full,
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "store".into(), reason: "read-only".into() },
             _ => match error {
                 rusqlite::Error::SqliteFailure(code, _) => StoreError::Sqlite(code.to_string()),

@@ -1,0 +1,214 @@
+//! A process that stays: it starts, fails to start, starts again, restarts and ends, and its status says the truth.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_core::command::{Command, Engine};
+use holdfast_core::status::{Action, EngineState, LinkState, StatusSnapshot, WarningCode};
+use holdfast_host::engines::{EngineOptions, Mode, Overrides};
+use holdfast_host::lock::DataLock;
+use holdfast_host::paths::Dirs;
+use holdfast_host::resident::Resident;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let place = Place { dir: tempfile::tempdir().unwrap() };
+        for folder in ["data", "config", "workspace"] {
+            std::fs::create_dir(place.dir.path().join(folder)).unwrap();
+        }
+        place.write("[relay]\nlisten = \"127.0.0.1:0\"\n");
+        place
+    }
+
+    fn dirs(&self) -> Dirs {
+        Dirs { config: self.dir.path().join("config"), data: self.dir.path().join("data") }
+    }
+
+    /// Writes `config.toml`, with what every test needs.
+    fn write(&self, text: &str) {
+        let workspace = self.dir.path().join("workspace");
+        let text = format!("{text}\n[secrets]\nstore = \"file\"\n[workspace]\nroot = {workspace:?}\n");
+        std::fs::write(self.dirs().config_file(), text).unwrap();
+    }
+
+    fn start(&self) -> Resident {
+        Resident::start(EngineOptions { dirs: self.dirs(), mode: Mode::Serve, overrides: Overrides::default() })
+    }
+}
+
+async fn until(resident: &Resident, wanted: impl FnMut(&Arc<StatusSnapshot>) -> bool) -> Arc<StatusSnapshot> {
+    let mut watch = resident.watch();
+    let found = tokio::time::timeout(Duration::from_secs(30), watch.wait_for(wanted)).await;
+    match found {
+        Ok(found) => found.unwrap().clone(),
+        Err(_) => panic!("never so: {:?}", resident.status()),
+    }
+}
+
+async fn healthy(resident: &Resident) -> Arc<StatusSnapshot> {
+    until(resident, |s| s.relay.state == LinkState::Healthy).await
+}
+
+/// The text of the warning that the start failed.
+async fn failed(resident: &Resident) -> String {
+    let stands = |s: &Arc<StatusSnapshot>| s.health.iter().any(|w| w.code == WarningCode::StartFailed);
+    let status = until(resident, stands).await;
+    let warning = status.health.iter().find(|w| w.code == WarningCode::StartFailed).unwrap();
+    assert_eq!(warning.action, Some(Action::Start));
+    assert_eq!((status.app.pid, status.app.engines.len()), (std::process::id(), 0));
+    assert_eq!((status.relay.state, status.app.mcp.as_deref()), (LinkState::Stopped, None));
+    warning.text.clone()
+}
+
+async fn ask(resident: &Resident, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let response = resident.request(Request::builder().method(method).uri(path).body(body).unwrap()).await;
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_is_there_from_the_first_moment_and_requests_need_no_token() {
+    let place = Place::new();
+    let resident = place.start();
+    assert_eq!(resident.watch().borrow().app.pid, std::process::id());
+    let status = healthy(&resident).await;
+    assert_eq!(status.app.engines[&Engine::Link], EngineState::Running);
+    let (code, answer) = ask(&resident, "GET", "/api/status", Value::Null).await;
+    assert_eq!((code, &answer["app"]["mcp"]), (StatusCode::OK, &json!(status.app.mcp)));
+    let (code, answer) = ask(&resident, "POST", "/api/command", json!({"command": "device_list"})).await;
+    assert_eq!((code, answer.as_array().map(Vec::len)), (StatusCode::OK, Some(1)));
+    assert_eq!(ask(&resident, "GET", "/api/nothing", Value::Null).await.0, StatusCode::NOT_FOUND);
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_in_use_is_told_and_taken_when_it_is_free() {
+    let place = Place::new();
+    let other = DataLock::take(&place.dirs().data).unwrap();
+    let resident = place.start();
+    let text = failed(&resident).await;
+    let data = place.dirs().data;
+    let pid = std::process::id();
+    assert_eq!(text, format!("{} is in use by another Holdfast (process {pid}); quit that one first", data.display()));
+    assert!(!place.dirs().api_file().exists(), "the folder is another's");
+    let refused = resident.dispatch(Command::DeviceList {}).await.unwrap_err();
+    assert_eq!(refused.code, "not_running");
+    drop(other);
+    resident.dispatch(Command::Start { engine: None }).await.unwrap();
+    assert!(healthy(&resident).await.health.is_empty());
+    resident.shutdown().await;
+    DataLock::take(&data).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_configuration_is_told_with_its_place_and_the_api_answers_all_the_same() {
+    let place = Place::new();
+    place.write("[relay]\nlisen = \"127.0.0.1:0\"\n");
+    let resident = place.start();
+    let text = failed(&resident).await;
+    assert!(text.ends_with("config.toml:2:1: unknown key `lisen` in [relay]; did you mean `listen`?"), "{text}");
+    let (_, seen) = ask(&resident, "GET", "/api/config", Value::Null).await;
+    assert_eq!((&seen["valid"], &seen["set"]["relay.lisen"]), (&json!(false), &json!("127.0.0.1:0")));
+    let (code, answer) = ask(&resident, "POST", "/api/drill", json!({"cut_ms": 10})).await;
+    assert_eq!((code, &answer["code"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("not_running")));
+    assert!(place.dirs().api_file().exists());
+    let again = resident.dispatch(Command::Start { engine: None }).await.unwrap_err();
+    assert_eq!(again.code, "config_invalid");
+    place.write("[relay]\nlisten = \"127.0.0.1:0\"\n");
+    resident.dispatch(Command::Start { engine: None }).await.unwrap();
+    healthy(&resident).await;
+    resident.shutdown().await;
+    assert!(!place.dirs().api_file().exists());
+}
+
+fn set(key: &str, value: Value) -> Command {
+    Command::Configure { set: BTreeMap::from([(key.into(), value)]) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_told_and_another_one_can_be_set_and_started() {
+    let place = Place::new();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    place.write(&format!("[relay]\nlisten = \"{taken}\"\n"));
+    let resident = place.start();
+    let text = failed(&resident).await;
+    assert!(text.starts_with(&format!("cannot listen on {taken}: ")), "{text}");
+    assert!(text.ends_with("or choose another address with relay.listen in config.toml"), "{text}");
+    let answer = resident.dispatch(set("relay.listen", json!("127.0.0.1:0"))).await.unwrap();
+    assert_eq!(answer, json!({"changed": [], "restart": ["relay.listen"]}));
+    resident.dispatch(Command::Start { engine: None }).await.unwrap();
+    assert!(healthy(&resident).await.health.is_empty());
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_store_is_told_with_the_way_out() {
+    let place = Place::new();
+    let store = place.dirs().relay().join("relay.sqlite");
+    std::fs::create_dir(place.dirs().relay()).unwrap();
+    std::fs::write(&store, "this is no database, but it is long enough to be looked at as one, ".repeat(40)).unwrap();
+    let resident = place.start();
+    let text = failed(&resident).await;
+    assert_eq!(
+        text,
+        "the store is damaged; put a backup of relay/relay.sqlite in its place, or move it away, and accounts and \
+         devices begin anew"
+    );
+    std::fs::remove_file(&store).unwrap();
+    resident.dispatch(Command::Start { engine: None }).await.unwrap();
+    healthy(&resident).await;
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_applied_or_wait_for_a_restart_which_needs_no_new_process() {
+    let place = Place::new();
+    let resident = place.start();
+    let first = healthy(&resident).await;
+    let answer = resident.dispatch(set("policy.profile", json!("full"))).await.unwrap();
+    assert_eq!(answer, json!({"changed": ["policy.profile"], "restart": []}));
+    assert_eq!(resident.status().app.policy.as_deref(), Some("full"), "whoever asks by a command may loosen it");
+    let answer = resident.dispatch(set("relay.body_max_mib", json!(3))).await.unwrap();
+    assert_eq!(answer, json!({"changed": [], "restart": ["relay.body_max_mib"]}));
+    until(&resident, |s| s.health.iter().any(|w| w.code == WarningCode::ConfigRestart)).await;
+    let refused = resident.dispatch(set("relay.bdy_max_mib", json!(3))).await.unwrap_err();
+    let why = "unknown key `bdy_max_mib` in [relay]; did you mean `body_max_mib`?";
+    assert_eq!((refused.code.as_str(), refused.message.as_str()), ("invalid_request", why));
+
+    resident.dispatch(Command::Restart {}).await.unwrap();
+    let second = healthy(&resident).await;
+    assert_eq!((second.app.pid, second.health.len()), (first.app.pid, 0));
+    assert!(second.seq > first.seq, "one row of snapshots");
+    let (_, seen) = ask(&resident, "GET", "/api/config", Value::Null).await;
+    assert_eq!((&seen["config"]["relay"]["body_max_mib"], &seen["config"]["policy"]["profile"]), (&json!(3), &json!("full")));
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quit_is_told_to_the_shell_and_a_hurried_shutdown_waits_for_nothing() {
+    let place = Place::new();
+    let resident = place.start();
+    healthy(&resident).await;
+    resident.dispatch(Command::Quit { now: true }).await.unwrap();
+    resident.quit_asked().await;
+    tokio::time::timeout(Duration::from_secs(10), resident.shutdown()).await.unwrap();
+    assert_eq!(resident.dispatch(Command::Start { engine: None }).await.unwrap_err().message, "interrupted");
+    DataLock::take(&place.dirs().data).unwrap();
+}
