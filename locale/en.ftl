@@ -1,6 +1,115 @@
 # Every text that people read in the tray, in notices and in the window. Groups of ids: tray-, notice-, ui-.
 
 
+### The tray
+
+tray-link-and-calls = { $link } — { $calls }
+tray-need-and-link = { $need }. { $link }
+
+tray-stopped = Stopped: this machine cannot be reached
+tray-stopping = Stopping after the running calls
+tray-connecting = Connecting to { $relay }
+tray-connecting-here = Starting the relay on this machine
+tray-connected = Connected to { $relay }
+tray-connected-here = Ready for clients on this machine
+tray-connected-published = Ready for clients at { $address }
+tray-reconnecting = Reconnecting to { $relay }
+tray-reconnecting-here = Reconnecting to the relay on this machine
+tray-outage = No connection to { $relay }: { $cause }
+tray-outage-here = The relay on this machine does not answer: { $cause }
+tray-recovering = Back at { $relay }, checking that it works
+tray-recovering-here = Reconnected, checking that it works
+tray-sign-in = { $relay } does not know this machine any more
+tray-incompatible = { $relay } and this Holdfast need the same version
+tray-the-relay = The relay
+
+tray-running = { $count ->
+    [one] { $count } call running
+   *[other] { $count } calls running
+}
+tray-also-detached = { $count } detached
+tray-detached = { $count ->
+    [one] { $count } call detached
+   *[other] { $count } calls detached
+}
+tray-held = { $count ->
+    [one] { $count } result waiting
+   *[other] { $count } results waiting
+}
+
+tray-start-failed = Holdfast could not start: { $cause }
+tray-engine-failed = { $engine ->
+    [relay] The relay on this machine failed
+    [link] The link to the relay failed
+   *[channels] The channels failed
+}
+tray-warning = { $text }
+tray-question = { $client } asks to run { $tool }
+tray-question-nobody = A client asks to run { $tool }
+tray-questions = { $count } calls ask before they run
+tray-consent = { $client } asks to be let in
+tray-consents = { $count } clients ask to be let in
+tray-seat-failed = The seat was given up: { $reason }
+tray-seat-failed-bare = The seat was given up
+tray-seat-frozen = The seat’s holder does not answer
+
+tray-open = Open status…
+tray-copy-mcp = Copy MCP address
+tray-start = Start
+tray-start-again = Try to start again
+tray-stop = Stop
+tray-engines = Engines
+tray-relay = Relay on this machine: { $state ->
+    [running] running
+    [stopping] stopping
+    [stopped] stopped
+    [failed] failed
+    [elsewhere] not used
+   *[absent] not started
+}
+tray-link = Relay link: { $state ->
+    [stopping] finishing its calls
+    [stopped] stopped
+    [failed] failed
+    [connecting] connecting
+    [connected] connected
+    [reconnecting] reconnecting
+    [outage] no connection
+    [recovering] checking the connection
+    [sign-in] sign-in needed
+    [incompatible] update needed
+   *[absent] not started
+}
+tray-channels = Channels: { $state ->
+    [stopping] stopping
+    [stopped] stopped
+    [failed] failed
+    [idle] seat not taken
+    [claiming] taking the seat
+    [connecting] connecting
+    [serving] serving
+    [draining] letting go of the seat
+    [standby] waiting for the seat
+   *[absent] none set up
+}
+tray-channels-serving = Channels: serving { $channel }
+tray-seat-take = Take seat
+tray-seat-take-ours = Take seat (held by this app)
+tray-seat-take-theirs = Take seat (held by { $host }, process { $pid })
+tray-seat-take-frozen = Take seat ({ $host }, process { $pid }, does not answer)
+tray-seat-taking = Taking seat…
+tray-seat-release = Release seat
+tray-seat-give-up = Give up on the seat
+tray-drill = Drill…
+tray-logs = Logs folder
+tray-autostart = Start at login
+tray-quit = Quit
+tray-quit-after = { $count ->
+    [one] Finish { $count } call and quit
+   *[other] Finish { $count } calls and quit
+}
+
+
 ### The window: its frame and first screen
 
 ui-nav = Parts of the window
@@ -115,9 +224,10 @@ ui-seat-draining = Letting go
 ui-seat-failed = Failed
 ui-seat-detail = { $channel } since { $since }, { $waiting } waiting
 ui-seat-process = process { $pid } since { $since }
-ui-seat-standby = waits until it is free
+ui-seat-standby = waits for process { $pid }, which has it since { $since }
 ui-seat-take = Take
 ui-seat-release = Release
+ui-seat-stop-waiting = Stop waiting
 ui-seat-take-title = Take the seat?
 ui-seat-take-from = { $host } (process { $pid }) speaks for this bot now. It finishes what it is sending and stops; then this machine speaks.
 ui-seat-take-free = Nobody speaks for this bot now. This machine will.
@@ -136,7 +246,7 @@ ui-consent-code = Code from the page
 ui-consent-approve = Let it in
 
 ui-filter = Filter
-ui-filter-placeholder = Tool, client, words …
+ui-filter-placeholder = Filter
 ui-filter-state = State
 ui-filter-all = All states
 ui-state-running = running
@@ -173,14 +283,13 @@ ui-link-state = State
 ui-link-since = Since
 ui-link-attempts = Tries
 ui-link-cause = Cause
-ui-link-next = Next try
-ui-link-in = in { $left }
-ui-link-running = now
+ui-link-in = Next try in { $left }
+ui-link-trying = Trying now
 ui-link-route = Way
 ui-link-relay = Relay
 ui-link-relay-here = inside this process
 ui-day-none = Last 24 hours: no outage
-ui-day-none-since = Since the start at { $since }: no outage
+ui-day-none-since = No outage since the start, { $since }
 ui-day = Last 24 hours: { $count ->
     [one] 1 outage, { $time }
    *[other] { $count } outages, { $time } in all
@@ -298,6 +407,7 @@ ui-waiting-rights = Asks to: { $rights }
 ui-waiting-code = The code that its browser page shows
 ui-waiting-three = Three wrong codes cancel everything that waits.
 ui-waiting-approve = Let it in
+ui-waiting-deny = Refuse
 ui-waiting-why = If you did not start this, do nothing: it lapses by itself. Never type a code that somebody sent you.
 ui-waiting-done = { $client } is let in. Go back to its page and choose Allow; it then goes on to { $host }.
 ui-waiting-cancelled = Three wrong codes: everything that waited is cancelled. Start again in the client.

@@ -1,0 +1,124 @@
+// A Holdfast that says what a test wants it to say: for states that a real one reaches rarely or slowly. It serves the
+// window's files under the same policy and speaks the endpoints that the first screen uses.
+
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname } from 'node:path';
+
+const DIST = new URL('../../../ui/dist/', import.meta.url);
+const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const POLICY =
+  "default-src 'self'; connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+export class Scripted {
+  /** Commands and other requests in their order: `{method, path, body}`. */
+  asked = [];
+  /** By command or by path: what answers it. Throw `{status, code, message}` for a refusal. */
+  answers = {};
+  #steps = [];
+  #streams = new Map();
+  #token = 'token-1';
+  #codes = new Set();
+
+  static async start(snapshot, steps = []) {
+    const scripted = new Scripted();
+    scripted.snapshot = snapshot;
+    scripted.#steps = steps;
+    scripted.server = createServer((request, response) => {
+      scripted.#handle(request, response).catch((e) => {
+        const { status = 409, code = 'failed', message = String(e) } = e;
+        scripted.#json(response, status, { code, message });
+      });
+    });
+    await scripted.listen(0);
+    return scripted;
+  }
+
+  listen(port) {
+    return new Promise((done) => {
+      this.server.listen(port, '127.0.0.1', () => {
+        this.port = this.server.address().port;
+        done();
+      });
+    });
+  }
+
+  /** A new address that opens the window once. */
+  url() {
+    const code = `code${this.#codes.size}`;
+    this.#codes.add(code);
+    return `http://127.0.0.1:${this.port}/#${code}`;
+  }
+
+  /** Another process: its tokens and codes are others. */
+  forget() {
+    this.#token = `${this.#token}1`;
+    this.#codes.clear();
+  }
+
+  say(change) {
+    this.snapshot = { ...this.snapshot, ...change, seq: this.snapshot.seq + 1 };
+    this.#send('/api/status/stream', this.snapshot);
+  }
+
+  step(entry) {
+    this.#steps.push(entry);
+    this.#send('/api/timeline/stream', entry);
+  }
+
+  /** Ends every connection and listens no more. */
+  silence() {
+    return new Promise((done) => {
+      this.server.close(done);
+      this.server.closeAllConnections();
+    });
+  }
+
+  #send(path, item) {
+    for (const response of this.#streams.get(path) ?? []) response.write(`data: ${JSON.stringify(item)}\n\n`);
+  }
+
+  #json(response, status, body) {
+    response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(JSON.stringify(body));
+  }
+
+  async #handle(request, response) {
+    const { pathname, searchParams } = new URL(request.url, 'http://127.0.0.1');
+    if (!pathname.startsWith('/api/')) return this.#file(pathname, response);
+    let text = '';
+    for await (const part of request) text += part;
+    const body = text === '' ? undefined : JSON.parse(text);
+    if (pathname === '/api/session') {
+      if (!this.#codes.delete(body.code)) throw { status: 401, code: 'authentication_failed', message: 'the code is worth nothing' };
+      return this.#json(response, 200, { token: this.#token });
+    }
+    if (request.headers.authorization !== `Bearer ${this.#token}`) {
+      throw { status: 401, code: 'authentication_failed', message: 'a token is needed' };
+    }
+    if (pathname === '/api/status/stream') return this.#stream(pathname, response, [this.snapshot]);
+    if (pathname === '/api/timeline/stream') {
+      return this.#stream(pathname, response, this.#steps.filter(({ seq }) => seq >= Number(searchParams.get('from'))));
+    }
+    this.asked.push({ method: request.method, path: pathname, body });
+    const answer = this.answers[body?.command ?? pathname];
+    this.#json(response, 200, typeof answer === 'function' ? await answer(body) : (answer ?? {}));
+  }
+
+  #stream(path, response, known) {
+    const open = this.#streams.get(path) ?? new Set();
+    this.#streams.set(path, open.add(response));
+    response.on('close', () => open.delete(response));
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.flushHeaders();
+    for (const item of known) response.write(`data: ${JSON.stringify(item)}\n\n`);
+  }
+
+  async #file(pathname, response) {
+    const name = pathname === '/' ? 'index.html' : pathname.slice(1);
+    const content = await readFile(new URL(name, DIST)).catch(() => null);
+    if (content === null) return this.#json(response, 404, { code: 'not_found', message: 'there is no such file' });
+    response.writeHead(200, { 'content-type': KINDS[extname(name)] ?? 'text/plain', 'content-security-policy': POLICY });
+    response.end(content);
+  }
+}

@@ -1,0 +1,35 @@
+// Debian's Chromium with the window in it.
+
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+
+import { chromium } from 'playwright-core';
+
+const BROWSER = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const AXE = new URL('../node_modules/axe-core/axe.min.js', import.meta.url);
+
+export const openBrowser = () => chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
+
+/** A page of its own session. What the page complains about is kept in `page.complaints`. */
+export async function openPage(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 760, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on('pageerror', (error) => page.complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) page.complaints.push(message.text());
+  });
+  page.setDefaultTimeout(15_000);
+  await page.goto(url);
+  return page;
+}
+
+/** What axe finds, one line each. Runs outside the page's policy, as an extension would. */
+export async function axe(page) {
+  await page.evaluate(`${await readFile(AXE, 'utf8')}; 0`);
+  const { violations } = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })');
+  return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
+
+/** By how many pixels the page is wider than its window. */
+export const overflow = (page) => page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
