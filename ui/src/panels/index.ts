@@ -2,6 +2,11 @@
 
 import type { Component } from 'svelte';
 
+import Clients from './Clients.svelte';
+import Connect from './Connect.svelte';
+import Devices from './Devices.svelte';
+import Log from './Log.svelte';
+
 export interface Tab {
   /** In the address after `#/`. */
   id: string;
@@ -10,4 +15,9 @@ export interface Tab {
   panel: Component;
 }
 
-export const tabs: Tab[] = [];
+export const tabs: Tab[] = [
+  { id: 'connect', title: 'ui-tab-connect', panel: Connect },
+  { id: 'clients', title: 'ui-tab-clients', panel: Clients },
+  { id: 'devices', title: 'ui-tab-devices', panel: Devices },
+  { id: 'log', title: 'ui-tab-log', panel: Log },
+];
