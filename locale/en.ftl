@@ -9,19 +9,16 @@ tray-need-and-link = { $need }. { $link }
 tray-stopped = Stopped: this machine cannot be reached
 tray-stopping = Stopping after the running calls
 tray-connecting = Connecting to { $relay }
-tray-connecting-here = Starting the relay on this machine
 tray-connected = Connected to { $relay }
 tray-connected-here = Ready for clients on this machine
 tray-connected-published = Ready for clients at { $address }
 tray-reconnecting = Reconnecting to { $relay }
-tray-reconnecting-here = Reconnecting to the relay on this machine
 tray-outage = No connection to { $relay }: { $cause }
-tray-outage-here = The relay on this machine does not answer: { $cause }
 tray-recovering = Back at { $relay }, checking that it works
-tray-recovering-here = Reconnected, checking that it works
-tray-sign-in = { $relay } does not know this machine any more
-tray-incompatible = { $relay } and this Holdfast need the same version
-tray-the-relay = The relay
+tray-sign-in = This machine has to sign in to { $relay } again
+tray-incompatible = This Holdfast and { $relay } need the same version
+tray-some-relay = the relay
+tray-own-relay = the relay on this machine
 
 tray-running = { $count ->
     [one] { $count } call running
@@ -43,7 +40,6 @@ tray-engine-failed = { $engine ->
     [link] The link to the relay failed
    *[channels] The channels failed
 }
-tray-warning = { $text }
 tray-question = { $client } asks to run { $tool }
 tray-question-nobody = A client asks to run { $tool }
 tray-questions = { $count } calls ask before they run
@@ -186,6 +182,7 @@ ui-stop = Stop
 ui-stopping = Stopping …
 ui-action-try-now = Try now
 ui-action-start = Start
+ui-action-restart = Restart
 ui-action-enroll = Sign in
 ui-action-edit-config = Settings
 ui-action-read-log = Read the log
@@ -240,10 +237,6 @@ ui-ask-lapses = Counts as no in { $left }
 ui-ask-remember = The same answer for this client until Holdfast ends
 ui-ask-allow = Allow
 ui-ask-deny = Deny
-ui-consent-title = { $client } asks to be let in
-ui-consent-text = It would act as { $account } ({ $scopes }), and its browser goes on to { $host }. Type the code that its page shows. If you did not start this, do nothing: it lapses in { $left }.
-ui-consent-code = Code from the page
-ui-consent-approve = Let it in
 
 ui-filter = Filter
 ui-filter-placeholder = Filter
@@ -256,6 +249,7 @@ ui-state-delivered = delivered
 ui-state-cancelled = cancelled
 ui-state-failed = failed
 ui-call-none = No call yet. What clients ask of this machine shows up here as it happens.
+ui-call-connect = Connect a client
 ui-call-none-found = No call matches.
 ui-call-more = { $count ->
     [one] Show 1 older call
@@ -285,9 +279,9 @@ ui-link-attempts = Tries
 ui-link-cause = Cause
 ui-link-in = Next try in { $left }
 ui-link-trying = Trying now
-ui-link-route = Way
+ui-link-by = { $relay }, { $route }
 ui-link-relay = Relay
-ui-link-relay-here = inside this process
+ui-link-relay-here = on this machine
 ui-day-none = Last 24 hours: no outage
 ui-day-none-since = No outage since the start, { $since }
 ui-day = Last 24 hours: { $count ->
@@ -307,6 +301,7 @@ ui-day-calls = { $saved ->
 ui-day-mark = { $at }, { $time }
 ui-day-open = { $at }, { $time } so far
 ui-day-now = now
+ui-day-before = Before this start: only outages are known
 
 
 ### The window's panels
