@@ -106,6 +106,53 @@ tray-quit-after = { $count ->
 }
 
 
+### Notices
+
+notice-outage-title = No connection to { $relay }
+notice-outage-body = { $cause }. Holdfast keeps trying.
+notice-outage-body-bare = Holdfast keeps trying.
+notice-outage-kept = { $count ->
+    [one] { $count } call goes on meanwhile; its result is kept.
+   *[other] { $count } calls go on meanwhile; their results are kept.
+}
+notice-sign-in-title = Sign in to { $relay } again
+notice-sign-in-body = It does not know this machine any more. Open Holdfast to see what to do.
+notice-incompatible-title = Update needed
+notice-incompatible-body = This Holdfast and { $relay } need the same version.
+notice-recovered-title = Connected to { $relay } again
+notice-recovered-body = It was away for { $lasted }.
+notice-recovered-saved = { $count ->
+    [one] { $count } call came through.
+   *[other] { $count } calls came through.
+}
+notice-calls-lost-title = Calls were lost
+notice-calls-lost-body = { $text }.
+notice-calls-lost-several = The outcome of several calls is not known.
+notice-start-failed-title = Holdfast could not start
+notice-relay-failed-title = The relay on this machine failed
+notice-failed-body = { $text }.
+notice-consent-title = { $client } asks to be let in
+notice-consent-body = Its browser goes on to { $host }. Open Holdfast and type the code that its page shows. If you did not start this, do nothing.
+notice-consents-title = { $count } clients ask to be let in
+notice-consents-body = Open Holdfast to see who they are.
+notice-question-title = { $client } asks to run { $tool }
+notice-question-title-nobody = A client asks to run { $tool }
+notice-question-body = { $summary } — open Holdfast to allow or deny it.
+notice-questions-title = { $count } calls ask before they run
+notice-questions-body = Open Holdfast to allow or deny them.
+notice-seat-acquired-title = This machine has the seat
+notice-seat-acquired-body = It speaks for the bot now.
+notice-seat-acquired-channel = It speaks for the bot in { $channel } now.
+notice-seat-superseded-title = Another process has the seat
+notice-seat-failed-title = The seat was given up
+notice-seat-frozen-title = The seat’s holder does not answer
+notice-seat-frozen-body = Open Holdfast to decide whether its process is ended.
+notice-seat-because = { $reason }.
+notice-seat-silent = No reason was given.
+notice-still-running-title = Holdfast is still running
+notice-still-running-body = It stays in the tray. To end it, choose Quit in the tray’s menu.
+
+
 ### The window: its frame and first screen
 
 ui-nav = Parts of the window
@@ -113,7 +160,7 @@ ui-tab-now = Now
 ui-cancel = Cancel
 ui-close = Close
 ui-opening = Asking Holdfast how it is …
-ui-old-link-title = This page was opened with an old link
+ui-old-link-title = This page was opened with an old link, or without one
 ui-old-link-text = A link to this page works once, and only as long as Holdfast is not started again. Nothing is wrong with Holdfast itself. To open this page anew, run:
 ui-silent = Holdfast does not answer. This is how it was { $age } ago; asking again by itself.
 ui-silent-long = If it was started again, this page needs a new link: run “holdfast open”.
@@ -312,8 +359,6 @@ ui-tab-devices = Devices
 ui-tab-log = Log
 ui-tab-settings = Settings
 
-ui-copy = Copy
-ui-copied = Copied
 ui-copy-failed = Cannot copy
 ui-save = Save
 ui-again = Try again

@@ -267,11 +267,16 @@ limits! {
     ["Configuration and this process"]
     CONFIG_FILE_MAX: usize = 256 * KIB, "bytes", "Largest config.toml that is read.";
     CONFIG_POLL: Duration = secs(2), "time", "How often the configuration is looked at when no event came.";
+    AUTOSTART_POLL: Duration = secs(2), "time", "How often the system's entry is looked at: settings programs change it and tell nobody.";
+    AUTOSTART_ENTRY_MAX: usize = 64 * KIB, "bytes", "Of the entry that is read; ours has 300.";
     CONFIG_SETTLE: Duration = millis(100), "time", "From the first sign of an edit to reading it, because editors write in steps.";
     LOG_FILE_MAX: usize = 8 * MIB, "bytes", "A log file above this is rolled.";
     LOG_FILES: usize = 5, "files", "Log files kept, the current one included.";
     LOG_QUEUE: usize = 8192, "lines", "Log lines waiting for the disk; more are dropped and counted.";
     LOG_TAIL_MAX: usize = 10_000, "lines", "Log lines in one answer.";
+    SUPPORT_LOG_LINES: usize = 500, "lines", "Log lines in a support report.";
+    SUPPORT_LINE_MAX: usize = 2000, "characters", "One of its lines; the rest is cut.";
+    SUPPORT_WORD: usize = 32, "characters", "A run of letters, digits, - and _ this long in a support report is taken for a secret and hidden.";
     SECRETS_FILE_MAX: usize = 64 * KIB, "bytes", "The file that holds this machine's credentials when no keyring does.";
     KEYRING_WAIT: Duration = secs(3), "time", "A keyring that has not answered by then is not used; it may be asking a dialog that nobody sees.";
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
@@ -294,12 +299,13 @@ limits! {
     ["The tray application"]
     TRAY_EVERY: Duration = millis(500), "time", "The tray's icon and menu change at most this often.";
     TRAY_HOST_WAIT: Duration = secs(5), "time", "How long a hidden start waits for somebody who shows tray icons before it opens the window instead; at login the panel may come later than we do.";
-    WORD_MAX: usize = 60, "characters", "Words from elsewhere within one sentence of ours: a client's name, a host, a cause.";
+    WORD_MAX: usize = 60, "characters", "A name from elsewhere within a sentence of ours: a client's, a host's.";
+    SENTENCE_MAX: usize = 200, "characters", "A cause or a warning within a text of ours.";
     TRAY_TEXT_MAX: usize = 127, "characters", "A tray's tooltip and each line of its menu; Windows shows no more of a tooltip.";
     NOTICE_QUIET: Duration = secs(20), "time", "After a start and after a wake no notice but lost calls; what still stands then is told.";
     NOTICE_OUTAGE: Duration = secs(30), "time", "An outage is told once it has lasted this long.";
-    NOTICES_PER_HOUR: usize = 12, "notices", "Notices about conditions that come and go; above it they wait until an hour has passed since the oldest.";
-    NOTICES_WAITING: usize = 32, "notices", "Notices the shell has not shown yet; the oldest is dropped.";
+    NOTICES_PER_HOUR: usize = 6, "notices", "Notices of one kind in an hour; what comes above it waits, and is told if it still stands.";
+    NOTICE_ASKS_PER_HOUR: usize = 60, "notices", "The same for questions that a call waits on: each is one somebody has to answer.";
     WINDOW_STREAMS: usize = 16, "streams", "Streams the status window follows at once.";
 
     ["The seat"]

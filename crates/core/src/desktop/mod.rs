@@ -1,8 +1,10 @@
 //! What the tray and the notices say, decided from the snapshot alone. Texts come from `locale/en.ftl`.
 
 mod durations;
+mod lines;
 mod menu;
 mod notices;
+mod sentence;
 mod tray;
 mod words;
 

@@ -1,21 +1,24 @@
 //! What the tray shows: one of five icons, one sentence, and the lines of the menu.
 
+use super::lines::line;
 use super::menu::{MenuId, TrayItem};
-use crate::status::{StatusSnapshot, UnixMs};
+use super::sentence::{Needs, sentence};
+use crate::status::{LinkState, SeatState, StatusSnapshot, UnixMs};
 
-/// The icon. The worst that is true wins; the order is from good to bad, and *off* is last because nothing else is true then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The icon. The worst that is true wins: *needs you* over *waiting* over *busy* over *working*; *off* is what is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrayIcon {
-    /// Reachable, and nothing happens.
+    /// Nothing is wanted: the link is stopped, and so is the seat.
+    Off,
+    /// Reachable, or speaking for the bot, and nothing happens.
     Working,
     /// A call runs.
     Busy,
-    /// On its way to the relay, or calls wait for it.
+    /// On the way to the relay or to the chat service, or calls wait for the link.
     Waiting,
-    /// Nothing goes on without a person.
+    /// It does not go on without a person: a failed start or engine, a refused device, a client that asks to be let in, a call
+    /// that asks before it runs, a seat that was given up, or any other warning that says so.
     NeedsYou,
-    /// Nothing is wanted.
-    Off,
 }
 
 /// Everything the tray shows.
@@ -23,7 +26,7 @@ pub enum TrayIcon {
 pub struct TrayView {
     /// The icon.
     pub icon: TrayIcon,
-    /// One sentence; also the first line of the menu.
+    /// One sentence, or two; also the first line of the menu. At most [`crate::limits::TRAY_TEXT_MAX`] characters.
     pub tooltip: String,
     /// Every line, in the order of [`MenuId::ALL`].
     pub items: [TrayItem; MenuId::ALL.len()],
@@ -36,12 +39,29 @@ impl TrayView {
     }
 }
 
-/// Draws a snapshot. `now` decides whether what waits for a person still does.
+/// Draws a snapshot. By `now` it is known whether what waits for a person still does; no text counts time, so a view stays
+/// true until the next snapshot.
 pub fn tray_view(now: UnixMs, snapshot: &StatusSnapshot) -> TrayView {
-    let _ = (now, snapshot);
-    TrayView {
-        icon: TrayIcon::Off,
-        tooltip: String::new(),
-        items: MenuId::ALL.map(|id| TrayItem { id, text: String::new(), enabled: false, checked: false }),
+    let needs = Needs::of(now, snapshot);
+    let tooltip = sentence(snapshot, &needs);
+    TrayView { icon: icon(snapshot, &needs), items: MenuId::ALL.map(|id| line(id, snapshot, &tooltip)), tooltip }
+}
+
+fn icon(snapshot: &StatusSnapshot, needs: &Needs) -> TrayIcon {
+    let seat = snapshot.seat.as_ref().map_or(SeatState::Off, |seat| seat.state);
+    let away = matches!(
+        snapshot.relay.state,
+        LinkState::Connecting | LinkState::Blip | LinkState::Outage | LinkState::Recovering
+    );
+    if *needs != Needs::Nobody {
+        TrayIcon::NeedsYou
+    } else if away || snapshot.calls.detached > 0 || seat == SeatState::Connecting {
+        TrayIcon::Waiting
+    } else if snapshot.calls.pending > 0 {
+        TrayIcon::Busy
+    } else if snapshot.relay.state == LinkState::Healthy || matches!(seat, SeatState::Serving | SeatState::Draining) {
+        TrayIcon::Working
+    } else {
+        TrayIcon::Off
     }
 }
