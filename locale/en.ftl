@@ -556,3 +556,141 @@ ui-support-what = One text for somebody who helps: versions, the doctor's report
 ui-support-make = Make
 ui-support-look = Look through it before you give it away.
 ui-support-save = Save as a file
+
+## Settings
+
+ui-set-applied = Applied.
+ui-set-restart = Saved. It takes effect after a restart.
+ui-set-restart-now = Restart now
+ui-set-invalid = The configuration file cannot be used, and what ran before is kept: { $error }
+ui-set-policy = What clients may do here
+ui-policy-review = Review
+ui-policy-review-what = Read files of the workspace, search, look at git history.
+ui-policy-edit = Edit
+ui-policy-edit-what = Also write files of the workspace. No programs.
+ui-policy-agent = Agent
+ui-policy-agent-what = Also run programs, as you.
+ui-policy-full = Full
+ui-policy-full-what = Also shell command lines, files outside the workspace, your whole environment.
+ui-policy-agent-warning = A program that runs can read and write whatever you can; the workspace bounds only the file tools. Holdfast is no sandbox.
+ui-policy-full-warning = An approved client can do everything you can do on this machine, with your keys and passwords in reach. Holdfast is no sandbox.
+ui-policy-apply = Change to { $name }
+ui-policy-sure = Change to { $name }?
+ui-policy-verb = Change
+ui-policy-at-once = It holds at once, for every client that is let in.
+ui-set-ask = Ask me first
+ui-set-ask-what = A call of these clients waits until you allow it here, or one minute has passed.
+ui-set-ask-everybody = Every client
+ui-set-ask-tools = Asked are calls that
+ui-ask-tools-runs = run programs
+ui-ask-tools-writes = run programs or write files
+ui-ask-tools-all = do anything, reading too
+ui-set-relay = Relay
+ui-set-relay-here = Inside Holdfast
+ui-set-relay-here-what = For clients on this computer.
+ui-set-relay-elsewhere = Elsewhere
+ui-set-relay-elsewhere-what = On a host that does not sleep, for clients from anywhere.
+ui-set-relay-url = Its address
+ui-set-relay-enroll = If this machine has not joined it yet, type this with a code of that relay:
+ui-set-work = Workspace
+ui-set-workspace = Folder that file tools work in
+ui-set-workspace-what = Not your home folder and not a root. Empty: ~/holdfast.
+ui-set-habits = This machine
+ui-set-autostart = Start at login
+ui-set-autostart-what = Starts hidden, with the engines as they were.
+ui-set-power-keep-awake = Keep awake while calls run
+ui-set-power-keep-awake-what = With mains power only. Closing the lid still puts it to sleep.
+ui-set-calls-keep-bodies = Remember what calls were asked and answered
+ui-set-calls-keep-bodies-what = In memory only, cut short and without what looks like a secret. Shown with each call.
+ui-set-notices = Notices
+ui-set-notices-outages = Outages, and their ends
+ui-set-notices-calls-lost = Lost calls
+ui-set-notices-consents = Clients that ask to be let in
+ui-set-notices-questions = Calls that ask before they run
+ui-set-notices-seat = The seat
+ui-set-notices-start-failed = Engines that could not start
+ui-set-notices-still-running = That Holdfast goes on when the window is closed
+ui-set-channel = Channel
+ui-channel-what = A bot posts what agents on this machine write to a chat, and brings answers back.
+ui-channel-token = Token of a Telegram bot
+ui-channel-token-what = BotFather gives it to you. It is kept with this machine’s other credentials.
+ui-channel-set-up = Set up
+ui-channel-bot = { $backend } bot { $bot }
+ui-channel-remove = Remove
+ui-channel-remove-sure = Remove the channel?
+ui-channel-remove-what = The seat is let go and the bot’s token is forgotten here. The bot itself stays.
+ui-channel-start = When Holdfast starts
+ui-channel-start-if-vacant = Take the seat if it is free
+ui-channel-start-take = Take the seat from whoever holds it
+ui-channel-start-off = Leave the seat alone
+ui-set-file = Configuration and log
+ui-set-level = The log holds
+ui-set-file-what = All this stands in one file, with comments kept. It may be edited by hand too.
+
+## Drill
+
+ui-tab-drill = Drill
+ui-drill-title = Try the promise
+ui-drill-what = A call goes to the relay and back to this machine. In the middle of it Holdfast cuts its own link, lets it recover, and shows what became of the call.
+ui-drill-cut = Cut the link for
+ui-drill-seconds = { $count } s
+ui-drill-start = Start the drill
+ui-drill-again = Once more
+ui-drill-running = Running …
+ui-drill-before = Nothing is changed on this machine: the call only waits.
+ui-drill-no-link = The link is not up now, so there is nothing to cut.
+ui-drill-sure = { $count ->
+    [one] Cut the link although 1 call runs?
+   *[other] Cut the link although { $count } calls run?
+}
+ui-drill-sure-what = They are detached, run on, and are bound again when the link is back. That is the promise, but it is tried on real work.
+ui-drill-anyway = Cut it anyway
+ui-drill-steps = What happened
+ui-drill-waiting = Waiting for what comes next …
+ui-drill-took = Back { $recovered } after a cut of { $cut }; { $took } in all.
+ui-verdict-delivered-once = Delivered once.
+ui-verdict-reported = Reported honestly.
+ui-verdict-failed = Not kept.
+
+## First steps
+
+ui-first-title = First steps
+ui-first-done = All three done: this machine holds fast
+ui-first-skip = Skip
+ui-first-is-done = done
+ui-first-reopen = Show the first steps
+ui-first-reach = This machine can be reached
+ui-first-reach-what = It is not connected to its relay yet. The doctor finds out why.
+ui-first-reach-do = Ask the doctor
+ui-first-client = A client is let in
+ui-first-client-what = Give a client the MCP address, then type the code that its browser page shows.
+ui-first-client-do = Connect a client
+ui-first-drill = The drill passed
+ui-first-drill-what = Cut the link in the middle of a call and see that nothing is lost.
+ui-first-drill-do = Run the drill
+
+## The seat, in detail
+
+ui-seat-row-state = State
+ui-seat-row-bot = Bot
+ui-seat-row-holder = Holder
+ui-seat-row-instance = Instance
+ui-seat-row-since = Since
+ui-seat-row-generation = Generation
+ui-seat-row-channel = Channel
+ui-seat-row-transcript = Transcript
+ui-seat-row-waiting = Waiting to be sent
+ui-seat-row-last-sent = Last sent
+ui-seat-row-reason = Reason
+ui-seat-row-next = Next try in
+ui-seat-bot-of = { $bot } at { $backend }
+ui-seat-holder-this = This app, on { $host } (process { $pid })
+ui-seat-holder-other = { $host } (process { $pid })
+ui-seat-never = Nothing yet
+ui-seat-state-off = Off
+ui-seat-state-claiming = Asking for the seat
+ui-seat-state-connecting = Connecting to the chat service
+ui-seat-state-serving = Speaks for the bot
+ui-seat-state-draining = Finishing, then letting go
+ui-seat-state-standby = Waits until the seat is free
+ui-seat-state-failed = Gave up

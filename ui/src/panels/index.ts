@@ -5,7 +5,9 @@ import type { Component } from 'svelte';
 import Clients from './Clients.svelte';
 import Connect from './Connect.svelte';
 import Devices from './Devices.svelte';
+import Drill from './Drill.svelte';
 import Log from './Log.svelte';
+import Settings from './Settings.svelte';
 
 export interface Tab {
   /** In the address after `#/`. */
@@ -19,5 +21,7 @@ export const tabs: Tab[] = [
   { id: 'connect', title: 'ui-tab-connect', panel: Connect },
   { id: 'clients', title: 'ui-tab-clients', panel: Clients },
   { id: 'devices', title: 'ui-tab-devices', panel: Devices },
+  { id: 'drill', title: 'ui-tab-drill', panel: Drill },
   { id: 'log', title: 'ui-tab-log', panel: Log },
+  { id: 'settings', title: 'ui-tab-settings', panel: Settings },
 ];

@@ -1,0 +1,105 @@
+// The configuration as the file and the process have it, and what came of each change.
+
+import type { ApiError } from '../../transport/index.ts';
+import { app } from '../../state/app.svelte.ts';
+import { refusalOf, told } from '../told.ts';
+
+export interface ConfigView {
+  path: string;
+  /** Whether what the file says can be used. */
+  valid: boolean;
+  /** Why not, with the place. */
+  error: string | null;
+  /** What is in force, defaults included: table → key → value. */
+  config: Record<string, Record<string, unknown>>;
+  /** What the file sets: dotted key → value. */
+  set: Record<string, unknown>;
+}
+
+interface Applied {
+  changed: string[];
+  restart: string[];
+}
+
+/** `same`: the file said that already. */
+export type Came = 'applied' | 'restart' | 'same' | { error: string };
+
+export class Settings {
+  view = $state.raw<ConfigView | null>(null);
+  refusal = $state.raw<ApiError | null>(null);
+  /** What came of the last change of a key. */
+  came = $state.raw<Record<string, Came>>({});
+  /** Values that wait for a restart. */
+  #waiting = $state.raw<Record<string, unknown>>({});
+
+  load = async (): Promise<void> => {
+    try {
+      this.view = await app.transport.request<ConfigView>('GET', '/api/config');
+      this.refusal = null;
+    } catch (error) {
+      this.refusal = refusalOf(error);
+    }
+  };
+
+  /** What a control shows: what was asked for, or what is in force. */
+  get(key: string): unknown {
+    return key in this.#waiting ? this.#waiting[key] : this.inForce(key);
+  }
+
+  inForce(key: string): unknown {
+    const [table = '', name = ''] = key.split('.');
+    return this.view?.config[table]?.[name] ?? null;
+  }
+
+  text = (key: string): string => String(this.get(key) ?? '');
+
+  error(key: string): string | null {
+    const came = this.came[key];
+    return typeof came === 'object' ? came.error : null;
+  }
+
+  /** Writes one key, or takes it away with null. Tells whether that was taken. */
+  put = async (key: string, value: unknown): Promise<boolean> => {
+    try {
+      const { changed, restart } = await app.command<Applied>({ command: 'configure', set: { [key]: value } });
+      if (restart.includes(key)) this.#waiting = { ...this.#waiting, [key]: value };
+      else this.#forget(key);
+      this.#say(key, restart.includes(key) ? 'restart' : changed.includes(key) ? 'applied' : 'same');
+      await this.load();
+      return true;
+    } catch (error) {
+      this.#say(key, { error: told(refusalOf(error)) });
+      return false;
+    }
+  };
+
+  /** Something that is no key of the file: a command of its own. */
+  act = async (key: string, deed: () => Promise<unknown>): Promise<void> => {
+    try {
+      await deed();
+      await this.applied(key);
+    } catch (error) {
+      this.#say(key, { error: told(refusalOf(error)) });
+    }
+  };
+
+  applied = async (key: string): Promise<void> => {
+    this.#say(key, 'applied');
+    await this.load();
+  };
+
+  restart = async (): Promise<void> => {
+    await app.act({ command: 'restart' });
+    [this.#waiting, this.came] = [{}, {}];
+    await this.load();
+  };
+
+  #say(key: string, came: Came): void {
+    this.came = { ...this.came, [key]: came };
+  }
+
+  #forget(key: string): void {
+    const { [key]: _, ...rest } = this.#waiting;
+    this.#waiting = rest;
+  }
+}
