@@ -3,11 +3,11 @@
 
 ### The tray
 
-tray-link-and-calls = { $link } — { $calls }
+tray-link-and-work = { $link } — { $work }
 tray-need-and-link = { $need }. { $link }
 
 tray-stopped = Stopped: this machine cannot be reached
-tray-stopping = Stopping after the running calls
+tray-stopping = Stopping
 tray-connecting = Connecting to { $relay }
 tray-connected = Connected to { $relay }
 tray-connected-here = Ready for clients on this machine
@@ -15,7 +15,7 @@ tray-connected-published = Ready for clients at { $address }
 tray-reconnecting = Reconnecting to { $relay }
 tray-outage = No connection to { $relay }: { $cause }
 tray-recovering = Back at { $relay }, checking that it works
-tray-sign-in = This machine has to sign in to { $relay } again
+tray-sign-in = Sign in to { $relay } again
 tray-incompatible = This Holdfast and { $relay } need the same version
 tray-some-relay = the relay
 tray-own-relay = the relay on this machine
@@ -33,6 +33,8 @@ tray-held = { $count ->
     [one] { $count } result waiting
    *[other] { $count } results waiting
 }
+tray-seat-connecting = seat connecting
+tray-seat-held = seat held
 
 tray-start-failed = Holdfast could not start: { $cause }
 tray-engine-failed = { $engine ->
@@ -40,8 +42,8 @@ tray-engine-failed = { $engine ->
     [link] The link to the relay failed
    *[channels] The channels failed
 }
-tray-question = { $client } asks to run { $tool }
-tray-question-nobody = A client asks to run { $tool }
+tray-question = { $client } asks to use { $tool }
+tray-question-nobody = A client asks to use { $tool }
 tray-questions = { $count } calls ask before they run
 tray-consent = { $client } asks to be let in
 tray-consents = { $count } clients ask to be let in
@@ -95,7 +97,8 @@ tray-seat-take-theirs = Take seat (held by { $host }, process { $pid })
 tray-seat-take-frozen = Take seat ({ $host }, process { $pid }, does not answer)
 tray-seat-taking = Taking seat…
 tray-seat-release = Release seat
-tray-seat-give-up = Give up on the seat
+tray-seat-wait-no-more = Stop waiting for the seat
+tray-seat-give-up = Give up the seat
 tray-drill = Drill…
 tray-logs = Logs folder
 tray-autostart = Start at login
@@ -135,8 +138,8 @@ notice-consent-title = { $client } asks to be let in
 notice-consent-body = Its browser goes on to { $host }. Open Holdfast and type the code that its page shows. If you did not start this, do nothing.
 notice-consents-title = { $count } clients ask to be let in
 notice-consents-body = Open Holdfast to see who they are.
-notice-question-title = { $client } asks to run { $tool }
-notice-question-title-nobody = A client asks to run { $tool }
+notice-question-title = { $client } asks to use { $tool }
+notice-question-title-nobody = A client asks to use { $tool }
 notice-question-body = { $summary } — open Holdfast to allow or deny it.
 notice-questions-title = { $count } calls ask before they run
 notice-questions-body = Open Holdfast to allow or deny them.
@@ -348,6 +351,7 @@ ui-day-calls = { $saved ->
 ui-day-mark = { $at }, { $time }
 ui-day-open = { $at }, { $time } so far
 ui-day-now = now
+ui-day-drill = Run a drill
 ui-day-before = Before this start: only outages are known
 
 
@@ -579,7 +583,7 @@ ui-policy-sure = Change to { $name }?
 ui-policy-verb = Change
 ui-policy-at-once = It holds at once, for every client that is let in.
 ui-set-ask = Ask me first
-ui-set-ask-what = A call of these clients waits until you allow it here, or one minute has passed.
+ui-set-ask-what = A call of these clients waits until you allow it here; after two minutes it counts as no.
 ui-set-ask-everybody = Every client
 ui-set-ask-tools = Asked are calls that
 ui-ask-tools-runs = run programs

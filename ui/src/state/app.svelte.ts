@@ -20,20 +20,27 @@ class App {
   #steps = $state.raw<TimelineEntry[]>([]);
   readonly calls: CallRow[] = $derived(callRows(this.#steps));
 
-  #transport: Transport | null = null;
   inBrowser = $state(true);
-  #process = 0;
-  #tries = 0;
+  #transport: Transport | null = null;
 
-  async open(): Promise<void> {
+  /** Opens the way to the process, again and again until it is open or refused, then follows what it says. */
+  async open(tries = 0): Promise<void> {
     try {
       this.#transport = await openTransport();
-      this.inBrowser = this.#transport.kind === 'http';
     } catch (error) {
-      return this.#failed(error as ApiError, () => void this.open());
+      return this.#failed(error as ApiError, tries, () => void this.open(tries + 1));
     }
-    this.#followSnapshots();
-    this.#followSteps();
+    this.inBrowser = this.#transport.kind === 'http';
+    this.#follow(
+      () => '/api/status/stream',
+      (item) => this.#take(item as StatusSnapshot),
+    );
+    this.#follow(
+      () => `/api/timeline/stream?from=${(this.#steps.at(-1)?.seq ?? -1) + 1}`,
+      (item) => {
+        this.#steps = withSteps(this.#steps, [item as TimelineEntry]);
+      },
+    );
   }
 
   get transport(): Transport {
@@ -55,50 +62,35 @@ class App {
     }
   }
 
-  #followSnapshots(): void {
-    this.transport.stream(
-      '/api/status/stream',
-      (item) => this.#take(item as StatusSnapshot),
-      (why) => this.#failed(why, () => this.#followSnapshots()),
-    );
-  }
-
+  /** Every item is whole, so after a gap the next one is as good as any. */
   #take(snapshot: StatusSnapshot): void {
     this.answering = 'yes';
-    this.#tries = 0;
     clock.touch();
     this.heardAt = clock.now;
-    // Another process numbers its steps from the start.
-    if (snapshot.app.started_at !== this.#process) this.#steps = [];
-    this.#process = snapshot.app.started_at;
     this.snapshot = snapshot;
   }
 
-  #followSteps(): void {
-    const from = (this.#steps.at(-1)?.seq ?? -1) + 1;
-    this.transport.stream(
-      `/api/timeline/stream?from=${from}`,
-      (item) => {
-        this.#steps = withSteps(this.#steps, [item as TimelineEntry]);
-      },
-      () => this.#later(() => this.#followSteps()),
-    );
+  #follow(path: () => string, take: (item: unknown) => void): void {
+    let tries = 0;
+    const open = () => {
+      this.transport.stream(
+        path(),
+        (item) => {
+          tries = 0;
+          take(item);
+        },
+        (why) => this.#failed(why, tries++, open),
+      );
+    };
+    open();
   }
 
-  #failed(why: ApiError | null, again: () => void): void {
-    if (why?.status === 401 || why?.status === 403) {
-      this.answering = 'refused';
-      return;
-    }
-    if (this.answering !== 'opening' || this.#tries > 1) this.answering = 'no';
-    this.#later(again);
-  }
-
-  #later(again: () => void): void {
+  /** The first failure may be the end of a stream that the next try carries on; it is not told. */
+  #failed(why: ApiError | null, tries: number, again: () => void): void {
+    if (why?.status === 401) this.answering = 'refused';
     if (this.answering === 'refused') return;
-    const wait = RETRY_MS[Math.min(this.#tries, RETRY_MS.length - 1)] ?? 0;
-    this.#tries += 1;
-    setTimeout(again, wait);
+    if (why !== null && tries > 0) this.answering = 'no';
+    setTimeout(again, RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
   }
 }
 

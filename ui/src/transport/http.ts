@@ -4,18 +4,27 @@ const KEY = 'holdfast.token';
 /** The API comments on an open stream every 15 s; two in a row missing means nobody is there. */
 const SILENCE_MS = 35_000;
 
-/** Trades the code in the address for a token, or takes the one of this tab. Never leaves a code in the address. */
+/** The code that `holdfast open` puts into the address; tabs stand there as `#/…`. */
+function code(): string {
+  const hash = location.hash.slice(1);
+  return hash.startsWith('/') ? '' : hash;
+}
+
+addEventListener('hashchange', () => {
+  if (code() !== '') location.reload();
+});
+
+/** Trades the code in the address for a token, or takes the token of this tab. A code that was answered leaves the address. */
 export async function httpTransport(): Promise<Transport> {
-  const code = location.hash.slice(1);
-  if (code !== '' && !code.startsWith('/')) {
-    history.replaceState(null, '', location.pathname);
+  if (code() !== '') {
     try {
-      const { token } = await send<{ token: string }>('POST', '/api/session', undefined, { code });
+      const { token } = await send<{ token: string }>('POST', '/api/session', undefined, { code: code() });
       sessionStorage.setItem(KEY, token);
     } catch (error) {
-      // A used code in a tab that has a token already is a reload of the old address.
-      if (sessionStorage.getItem(KEY) === null) throw error;
+      if ((error as ApiError).status === 0) throw error;
+      // A used code in a tab that has a token is an old address that was opened again: the token decides.
     }
+    history.replaceState(null, '', location.pathname);
   }
   const token = sessionStorage.getItem(KEY) ?? '';
   return {

@@ -1,0 +1,40 @@
+// One browser per file of tests; pages and homes that end with their test.
+
+import { after, afterEach, before } from 'node:test';
+
+import { Home } from './home.js';
+import { Scripted } from './scripted.js';
+import { openBrowser, openPage } from './window.js';
+
+export function suite() {
+  let browser;
+  const endings = [];
+  before(async () => {
+    browser = await openBrowser();
+  });
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end();
+  });
+  after(() => browser?.close());
+
+  const opened = async (url, options) => {
+    const page = await openPage(browser, url, options);
+    endings.push(() => page.context().close());
+    return page;
+  };
+  return {
+    /** The real Holdfast with its window: `{home, page}`. */
+    async holdfast(options, pageOptions) {
+      const home = await Home.serve(options);
+      endings.push(() => home.remove());
+      return { home, page: await opened(await home.url(), pageOptions) };
+    },
+    /** A scripted one with its window: `{holdfast, page}`. */
+    async scripted(snapshot, steps, pageOptions) {
+      const holdfast = await Scripted.start(snapshot, steps);
+      endings.push(() => holdfast.silence());
+      return { holdfast, page: await opened(holdfast.url(), pageOptions) };
+    },
+    opened,
+  };
+}
