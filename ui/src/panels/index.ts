@@ -15,13 +15,15 @@ export interface Tab {
   /** Id of the tab's text in `locale/en.ftl`. */
   title: string;
   panel: Component;
+  /** Reached from elsewhere than the row of tabs. */
+  quiet?: true;
 }
 
 export const tabs: Tab[] = [
   { id: 'connect', title: 'ui-tab-connect', panel: Connect },
   { id: 'clients', title: 'ui-tab-clients', panel: Clients },
   { id: 'devices', title: 'ui-tab-devices', panel: Devices },
-  { id: 'drill', title: 'ui-tab-drill', panel: Drill },
+  { id: 'drill', title: 'ui-tab-drill', panel: Drill, quiet: true },
   { id: 'log', title: 'ui-tab-log', panel: Log },
   { id: 'settings', title: 'ui-tab-settings', panel: Settings },
 ];
