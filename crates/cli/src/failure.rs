@@ -18,6 +18,8 @@ pub enum Exit {
     Held = 4,
     /// A drill or a doctor found that something does not work.
     Found = 5,
+    /// The seat's holder lives and does not answer.
+    Frozen = 6,
 }
 
 impl From<Exit> for ExitCode {
@@ -58,7 +60,11 @@ impl Failure {
 
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Failure {
-        let exit = if error.code == "not_running" { Exit::NotRunning } else { Exit::Failed };
+        let exit = match error.code.as_str() {
+            "not_running" => Exit::NotRunning,
+            "seat_frozen" => Exit::Frozen,
+            _ => Exit::Failed,
+        };
         Failure { exit, code: error.code, message: error.message }
     }
 }

@@ -16,7 +16,7 @@ pub struct Dirs {
 
 /// The platform names no folder for this user, and none was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no home folder: give --config-dir and --data-dir, or set HOLDFAST_CONFIG_DIR and HOLDFAST_DATA_DIR")]
+#[error("no home folder: give --config-dir and --data-dir, or set HOLDFAST_CONFIG_DIR, HOLDFAST_DATA_DIR and HOLDFAST_STATE_DIR")]
 pub struct NoHome;
 
 impl Dirs {
@@ -33,6 +33,15 @@ impl Dirs {
             .ok_or(NoHome)?;
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Ok(Dirs { config: absolute(config), data: absolute(data) })
+    }
+
+    /// Where the seats of bots are kept: one folder for every Holdfast of this user, because a bot has one seat.
+    /// `HOLDFAST_STATE_DIR` wins over the platform's.
+    pub fn state() -> Result<PathBuf, NoHome> {
+        let given = env::var_os("HOLDFAST_STATE_DIR").filter(|v| !v.is_empty()).map(PathBuf::from);
+        let platform = || dirs::state_dir().or_else(dirs::data_local_dir).map(|d| d.join("holdfast"));
+        let path = given.or_else(platform).ok_or(NoHome)?;
+        Ok(std::path::absolute(&path).unwrap_or(path))
     }
 
     /// Makes both folders, 0700. The data folder must belong to this user and to nobody else.

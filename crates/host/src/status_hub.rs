@@ -13,7 +13,7 @@ use holdfast_core::command::Engine;
 use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, RelayStatus, StatusSnapshot, Timeline,
+    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus, StatusSnapshot, Timeline,
     TimelineEntry, UnixMs, WarningCode,
 };
 use parking_lot::Mutex;
@@ -41,7 +41,9 @@ struct Facts {
     /// What the relay's state is while there is no link.
     without_link: RelayStatus,
     health: Health,
+    seat: Option<SeatStatus>,
     consents: Vec<Consent>,
+    questions: Vec<Question>,
     outages: OutageLog,
     outages_changed: bool,
     /// Where outages are kept; `None` until the data folder is this process's.
@@ -63,7 +65,9 @@ impl StatusHub {
             link: None,
             without_link: RelayStatus::stopped(now),
             health: Health::default(),
+            seat: None,
             consents: Vec::new(),
+            questions: Vec::new(),
             outages: OutageLog::default(),
             outages_changed: false,
             outage_file: None,
@@ -89,9 +93,9 @@ impl StatusHub {
             app: facts.app.clone(),
             relay,
             calls,
-            seat: None,
+            seat: facts.seat.clone(),
             consents: facts.consents.clone(),
-            questions: Vec::new(),
+            questions: facts.questions.clone(),
             outages: facts.outages.list(now),
             health: facts.health.list(),
         };
@@ -189,15 +193,25 @@ impl StatusHub {
         facts.without_link = RelayStatus::stopped(unix_ms());
         facts.link = None;
         facts.consents.clear();
+        facts.seat = None;
         for over in [
             WarningCode::ConfigInvalid,
             WarningCode::ConfigRestart,
             WarningCode::PolicyNotLoosened,
             WarningCode::RelayFailed,
+            WarningCode::SeatFailed,
+            WarningCode::SeatFrozen,
+            WarningCode::BotUsedElsewhere,
         ] {
             facts.health.clear(over);
         }
         drop(facts);
+        self.changed.notify_one();
+    }
+
+    /// The calls that ask before they run are these.
+    pub fn questions(&self, questions: Vec<Question>) {
+        self.facts.lock().questions = questions;
         self.changed.notify_one();
     }
 
@@ -249,6 +263,33 @@ impl StatusHub {
         self.changed.notify_one();
     }
 
+    /// Something is wrong as long as there is a text for it.
+    pub(crate) fn hold(&self, code: WarningCode, text: Option<String>) {
+        match text {
+            Some(text) => self.warn(code, text),
+            None if self.facts.lock().health.stands(code) => self.clear(code),
+            None => {}
+        }
+    }
+
+    /// The seat is this now.
+    pub(crate) fn seat(&self, seat: SeatStatus) {
+        self.facts.lock().seat = Some(seat);
+        self.changed.notify_one();
+    }
+
+    /// No channel is set up.
+    pub(crate) fn no_channel(&self) {
+        let mut facts = self.facts.lock();
+        facts.seat = None;
+        facts.app.engines.remove(&Engine::Channels);
+        for over in [WarningCode::SeatFailed, WarningCode::SeatFrozen, WarningCode::BotUsedElsewhere] {
+            facts.health.clear(over);
+        }
+        drop(facts);
+        self.changed.notify_one();
+    }
+
     /// It is over.
     pub fn clear(&self, code: WarningCode) {
         self.facts.lock().health.clear(code);
@@ -282,7 +323,9 @@ fn same(a: &StatusSnapshot, b: &StatusSnapshot) -> bool {
     counts(&a.calls) == counts(&b.calls)
         && a.calls.by_tool == b.calls.by_tool
         && a.relay == b.relay
+        && a.seat == b.seat
         && a.consents == b.consents
+        && a.questions == b.questions
         && a.app == b.app
         && a.health == b.health
         && a.outages == b.outages

@@ -18,7 +18,7 @@ pub struct Applied {
     pub not_loosened: Option<Profile>,
 }
 
-/// Applies what can be applied: the log level, how calls are treated, and a stricter policy. Everything else waits for a
+/// Applies what can be applied: the log level, how calls are treated, the channel, and a stricter policy. Everything else waits for a
 /// restart. `may_loosen` is for a policy that the owner asked for by a command, not by an edit of the file.
 pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
     let mut applied =
@@ -31,6 +31,10 @@ pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
             }
             "ask.clients" | "ask.tools" => {
                 applied.running.ask = edited.ask.clone();
+                applied.changed.push(key);
+            }
+            "channel.backend" | "channel.bot" | "channel.on_start" | "channel.base_url" => {
+                applied.running.channel = edited.channel.clone();
                 applied.changed.push(key);
             }
             "power.keep_awake" => {

@@ -20,7 +20,12 @@ pub(super) async fn follow(running: Arc<Running>) {
             let _ = running.reload().await;
         }
     };
-    tokio::join!(watch, apply);
+    let channel = async {
+        while running.ended.run_until_cancelled(running.channel_changed.notified()).await.is_some() {
+            running.renew_channel(false).await;
+        }
+    };
+    tokio::join!(watch, apply, channel);
 }
 
 impl Running {
@@ -63,6 +68,14 @@ impl Running {
             && let Some(link) = &self.link
         {
             link.set_policy(&applied.running.policy, &self.hub);
+        }
+        if applied.running.ask != config.ask
+            && let Some(link) = &self.link
+        {
+            link.set_ask(&applied.running.ask);
+        }
+        if applied.running.channel != config.channel {
+            self.channel_changed.notify_one();
         }
         *config = applied.running.clone();
         if !applied.changed.is_empty() {

@@ -8,20 +8,20 @@ use holdfast_relay::{Clock as _, SystemClock};
 /// Reads boot time and adds at most [`limits::AWAKE_STEP_MAX`] of every turn to awake time; the loop turns at least every
 /// [`limits::SHELL_TURN_MAX`]. A greater step is a sleep, a stopped process or a paused machine.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     clock: SystemClock,
     last: Now,
 }
 
 impl Turns {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = SystemClock::default();
         let boot = clock.now().boot;
         Turns { clock, last: Now { boot, awake: boot } }
     }
 
     /// This moment; a turn begins with it.
-    pub(super) fn now(&mut self) -> Now {
+    pub(crate) fn now(&mut self) -> Now {
         let boot = self.clock.now().boot.max(self.last.boot);
         let step = (boot - self.last.boot).min(limits::AWAKE_STEP_MAX);
         self.last = Now { boot, awake: self.last.awake + step };
@@ -29,7 +29,7 @@ impl Turns {
     }
 
     /// The calendar, for people.
-    pub(super) fn unix_ms(&self) -> UnixMs {
+    pub(crate) fn unix_ms(&self) -> UnixMs {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
     }

@@ -1,6 +1,6 @@
 //! The shell of the daemon machine: one task that owns the sockets, the clocks and the outbox folder of the link.
 
-mod clock;
+pub(crate) mod clock;
 mod dial;
 mod network;
 mod run;

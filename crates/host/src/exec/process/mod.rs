@@ -1,7 +1,6 @@
 //! Running programs: one at a time to its end, or as a session that lives on.
 
 mod environment;
-mod identity;
 mod once;
 mod output;
 mod session;

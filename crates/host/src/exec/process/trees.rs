@@ -20,8 +20,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::identity;
 use crate::exec::call::{invalid, io_error, random_name};
+use crate::identity;
 
 /// Name of the variable that marks a tree.
 const MARK: &str = "HOLDFAST_RUN";

@@ -1,7 +1,7 @@
 //! Which process a number means, so that nothing is killed for having inherited a number.
 
 /// What tells this boot of the machine from any other; empty where a process's start time already does.
-pub(super) fn boot() -> String {
+pub(crate) fn boot() -> String {
     #[cfg(target_os = "linux")]
     return std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     #[cfg(not(target_os = "linux"))]
@@ -10,13 +10,13 @@ pub(super) fn boot() -> String {
 
 /// When a process started, as its system writes it; nothing if there is no such process.
 #[cfg(target_os = "linux")]
-pub(super) fn started(pid: u32) -> Option<String> {
+pub(crate) fn started(pid: u32) -> Option<String> {
     stat(pid).map(|stat| stat.started)
 }
 
 /// When a process started, as its system writes it; nothing if there is no such process.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(super) fn started(pid: u32) -> Option<String> {
+pub(crate) fn started(pid: u32) -> Option<String> {
     let out = std::process::Command::new("/bin/ps").args(["-o", "lstart=", "-p", &pid.to_string()]).output().ok()?;
     let text = String::from_utf8(out.stdout).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
@@ -24,20 +24,20 @@ pub(super) fn started(pid: u32) -> Option<String> {
 
 /// Job objects end with their process on Windows; nobody asks.
 #[cfg(windows)]
-pub(super) fn started(_pid: u32) -> Option<String> {
+pub(crate) fn started(_pid: u32) -> Option<String> {
     None
 }
 
 /// A living process that carries a mark in its environment.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub(super) struct Marked {
-    pub(super) pid: u32,
-    pub(super) group: u32,
+pub(crate) struct Marked {
+    pub(crate) pid: u32,
+    pub(crate) group: u32,
 }
 
 /// Every living process of this user whose environment holds `entry` (`NAME=value`). Only Linux shows environments.
 #[cfg(target_os = "linux")]
-pub(super) fn marked(entry: &str) -> Vec<Marked> {
+pub(crate) fn marked(entry: &str) -> Vec<Marked> {
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     all.filter_map(|process| {
         let pid: u32 = process.ok()?.file_name().to_str()?.parse().ok()?;
@@ -51,13 +51,13 @@ pub(super) fn marked(entry: &str) -> Vec<Marked> {
 
 /// Every living process of this user whose environment holds `entry` (`NAME=value`). Only Linux shows environments.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn marked(_entry: &str) -> Vec<Marked> {
+pub(crate) fn marked(_entry: &str) -> Vec<Marked> {
     Vec::new()
 }
 
 /// Whether a process group that exists has a member that is not dead; true where that cannot be told.
 #[cfg(unix)]
-pub(super) fn has_living_member(group: u32) -> bool {
+pub(crate) fn has_living_member(group: u32) -> bool {
     #[cfg(target_os = "linux")]
     if let Ok(all) = std::fs::read_dir("/proc") {
         return all.flatten().any(|process| {

@@ -1,0 +1,247 @@
+//! The channel: a bot at a chat service, and the seat that says whether this process speaks for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::command::{Engine, Secret};
+use holdfast_core::seat::{Failed, Want};
+use holdfast_core::status::{EngineState, SeatState, SeatStatus, WarningCode};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::{CommandError, Running};
+use crate::channel::{self, Bot};
+use crate::config::{ChannelConfig, ChannelService, OnStart};
+use crate::paths::Dirs;
+use crate::seat::{self, SeatHandle, SeatOptions};
+use crate::secrets::Secrets;
+use crate::status_hub::{StatusHub, unix_ms};
+
+/// The channel that is set up, with what it was started with.
+#[derive(Debug, Clone)]
+pub(super) struct ChannelsEngine {
+    seat: SeatHandle,
+    config: ChannelConfig,
+}
+
+impl Running {
+    /// The channel's engine.
+    pub(super) async fn channel(&self) -> Result<ChannelsEngine, CommandError> {
+        if let Some(engine) = &*self.channels.lock().await {
+            return Ok(engine.clone());
+        }
+        match self.hub.snapshot().seat.as_ref().and_then(|s| s.reason.clone()) {
+            Some(reason) => Err(CommandError::new("seat_failed", reason)),
+            None => Err(no_channel()),
+        }
+    }
+
+    /// Makes the channel what the configuration says; `anew` also where that has not changed. Returns whether there is one.
+    pub(super) async fn renew_channel(&self, anew: bool) -> bool {
+        let mut engine = self.channels.lock().await;
+        let config = self.config().await.channel;
+        if self.link.is_none() || self.ended.is_cancelled() {
+            return false;
+        }
+        let bot = |c: &ChannelConfig| (c.backend, c.bot.clone(), c.base_url.clone());
+        if let Some(same) = engine.as_mut().filter(|e| !anew && bot(&e.config) == bot(&config)) {
+            same.config = config;
+            return true;
+        }
+        if let Some(before) = engine.take() {
+            before.shutdown(&self.now).await;
+        }
+        self.hub.no_channel();
+        *engine = ChannelsEngine::start(&config, &self.secrets, self.wanted.runs(Engine::Channels), &self.hub).await;
+        config.backend.is_some()
+    }
+
+    pub(super) async fn channel_setup(
+        &self,
+        service: &str,
+        token: Secret,
+        base_url: Option<String>,
+    ) -> Result<Value, CommandError> {
+        let (set, answer) = set_up(&self.secrets, service, token, base_url).await?;
+        self.configure(set).await?;
+        self.keep_wanted(Some(Engine::Channels), true).await;
+        self.renew_channel(true).await;
+        Ok(answer)
+    }
+
+    pub(super) async fn channel_remove(&self) -> Result<Value, CommandError> {
+        let (set, answer) = removed(&self.secrets, &self.config().await.channel)?;
+        self.configure(set).await?;
+        self.renew_channel(true).await;
+        Ok(answer)
+    }
+}
+
+fn no_channel() -> CommandError {
+    CommandError::new("not_found", "no channel is set up; `holdfast channel setup` does that")
+}
+
+impl ChannelsEngine {
+    /// Starts what the configuration asks for. A channel that cannot be used is told and keeps nothing else from starting.
+    pub(super) async fn start(
+        config: &ChannelConfig,
+        secrets: &Secrets,
+        runs: bool,
+        hub: &Arc<StatusHub>,
+    ) -> Option<ChannelsEngine> {
+        let service = config.backend?;
+        match options(service, config, secrets) {
+            Ok(options) => {
+                let seat = seat::spawn(options, Arc::clone(hub));
+                let engine = ChannelsEngine { seat, config: config.clone() };
+                match runs {
+                    true => engine.run(hub).await,
+                    false => hub.engine(Engine::Channels, EngineState::Stopped),
+                }
+                Some(engine)
+            }
+            Err(reason) => {
+                hub.engine(Engine::Channels, EngineState::Failed);
+                hub.warn(WarningCode::SeatFailed, format!("the channel cannot be used: {reason}"));
+                hub.seat(unusable(service, config, reason));
+                None
+            }
+        }
+    }
+
+    /// Does what a start does about the seat.
+    pub(super) async fn run(&self, hub: &StatusHub) {
+        hub.engine(Engine::Channels, EngineState::Running);
+        match self.config.on_start {
+            OnStart::IfVacant => self.seat.want(Want::IfVacant).await,
+            OnStart::Take => self.seat.want(Want::Take { force: false }).await,
+            OnStart::Off => {}
+        }
+    }
+
+    /// Lets go of the seat: what is under way is finished first, unless `now` is cancelled.
+    pub(super) async fn stop(&self, hub: &StatusHub, now: &CancellationToken) {
+        hub.engine(Engine::Channels, EngineState::Stopping);
+        tokio::select! {
+            _ = self.release() => {}
+            () = now.cancelled() => {}
+        }
+        hub.engine(Engine::Channels, EngineState::Stopped);
+    }
+
+    /// Stops it for good.
+    pub(super) async fn shutdown(&self, now: &CancellationToken) {
+        tokio::select! {
+            () = self.seat.end() => {}
+            () = now.cancelled() => {}
+        }
+    }
+
+    /// Takes the seat, or waits for it, and says what came of it.
+    pub(super) async fn take(&self, hub: &StatusHub, wait: bool, force: bool) -> Result<Value, CommandError> {
+        hub.engine(Engine::Channels, EngineState::Running);
+        self.seat.want(if wait { Want::Wait } else { Want::Take { force } }).await;
+        let under_way = |s: &SeatStatus| match s.state {
+            SeatState::Claiming => !s.frozen,
+            // What keeps it from connecting is known, and the next try comes by itself.
+            SeatState::Connecting => s.next_try_at.is_none(),
+            SeatState::Draining => true,
+            _ => false,
+        };
+        let status = self.seat.wait(|s| !under_way(s)).await;
+        let reason = || status.reason.clone().unwrap_or_else(|| "it did not end in time".into());
+        match status.state {
+            SeatState::Serving | SeatState::Connecting => shown(&status),
+            SeatState::Standby if wait => shown(&status),
+            SeatState::Claiming if status.frozen => Err(CommandError::new(
+                "seat_frozen",
+                "the seat's holder lives and does not answer; `holdfast seat take --force` ends its process",
+            )),
+            SeatState::Failed => Err(CommandError::new("seat_failed", reason())),
+            SeatState::Off | SeatState::Claiming | SeatState::Draining | SeatState::Standby => {
+                Err(CommandError::new("seat_busy", reason()))
+            }
+        }
+    }
+
+    /// Lets go of the seat.
+    pub(super) async fn release(&self) -> Result<Value, CommandError> {
+        self.seat.release().await;
+        shown(&*self.seat.wait(|s| s.state == SeatState::Off).await)
+    }
+}
+
+fn shown(status: &SeatStatus) -> Result<Value, CommandError> {
+    serde_json::to_value(status).map_err(|e| CommandError::failed(&e))
+}
+
+fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secrets) -> Result<SeatOptions, String> {
+    let set_up = "`holdfast channel setup` mends that";
+    let bot = config.bot.as_deref().ok_or(format!("channel.bot is missing; {set_up}"))?;
+    let kept = secrets.get(&channel::secret_name(service, bot)).map_err(|e| e.to_string())?;
+    let token = kept.ok_or(format!("no token of bot {bot} is kept here; {set_up}"))?;
+    let (owner, backend) = channel::backend(service, token, config.base_url.as_ref()).map_err(|e| e.to_string())?;
+    if owner != bot {
+        return Err(format!("the token that is kept here belongs to another bot; {set_up}"));
+    }
+    let state = Dirs::state().map_err(|e| e.to_string())?;
+    Ok(SeatOptions { state, service: service.as_str().into(), bot: bot.into(), backend })
+}
+
+fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> SeatStatus {
+    SeatStatus {
+        state: SeatState::Failed,
+        since: unix_ms(),
+        backend: service.as_str().into(),
+        bot: config.bot.clone().unwrap_or_default(),
+        holder: None,
+        generation: 0,
+        channel: None,
+        transcript: None,
+        waiting: 0,
+        last_sent: None,
+        reason: Some(reason),
+        next_try_at: None,
+        frozen: false,
+    }
+}
+
+/// A channel as a person sets it up: proven at the service, its token among the secrets. Returns what goes into the
+/// configuration, and the answer.
+pub(super) async fn set_up(
+    secrets: &Secrets,
+    service: &str,
+    token: Secret,
+    base_url: Option<String>,
+) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
+    let invalid = |why: &dyn std::fmt::Display| CommandError::new("invalid_request", why.to_string());
+    let service = ChannelService::parse(service).ok_or_else(|| invalid(&"the chat service must be telegram"))?;
+    let address = base_url.as_deref().map(str::parse::<Url>).transpose();
+    let address = address.map_err(|_| invalid(&channel::BadChannel::Address))?;
+    let token = SecretString::from(token.0);
+    let (id, backend) = channel::backend(service, token.clone(), address.as_ref()).map_err(|e| invalid(&e))?;
+    let Bot { name, .. } = backend.prove().await.map_err(|why| match why {
+        Failed::ForGood(reason) => CommandError::new("token_refused", reason),
+        Failed::ForNow { reason, .. } | Failed::UsedElsewhere(reason) => CommandError::new("unavailable", reason),
+    })?;
+    secrets.set(&channel::secret_name(service, &id), &token).map_err(|e| CommandError::failed(&e))?;
+    let set = BTreeMap::from([
+        ("channel.backend".into(), service.as_str().into()),
+        ("channel.bot".into(), id.as_str().into()),
+        ("channel.base_url".into(), address.map_or(Value::Null, |url| url.as_str().into())),
+    ]);
+    Ok((set, json!({"backend": service, "bot": id, "name": name})))
+}
+
+/// Forgets the token of the channel that is set up. Returns what goes out of the configuration.
+pub(super) fn removed(
+    secrets: &Secrets,
+    config: &ChannelConfig,
+) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
+    let (service, bot) = (config.backend.ok_or_else(no_channel)?, config.bot.as_deref().ok_or_else(no_channel)?);
+    secrets.delete(&channel::secret_name(service, bot)).map_err(|e| CommandError::failed(&e))?;
+    let set = ["backend", "bot", "base_url"].map(|key| (format!("channel.{key}"), Value::Null));
+    Ok((set.into(), json!({"removed": bot})))
+}

@@ -1,0 +1,121 @@
+//! Where a holder listens to other processes of this user, and how they reach it: one question a connection, one JSON line.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_core::limits;
+use holdfast_core::seat::{Answer, Ask};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
+
+#[cfg(unix)]
+#[path = "door_unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "door_windows.rs"]
+mod system;
+
+/// A question of another process, and where its answers go. Its connection ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) ask: Ask,
+    pub(super) answers: mpsc::Sender<Answer>,
+}
+
+/// An open door. Dropping it closes it to newcomers and leaves its name alone, which may be another holder's by now;
+/// connections that stand may still be answered.
+#[derive(Debug)]
+pub(super) struct Door {
+    listening: AbortHandle,
+    place: system::Place,
+}
+
+impl Door {
+    /// Listens in a seat's folder. What stood there before is of a holder that is gone: the lock is ours.
+    pub(super) fn open(folder: &Path, asked: mpsc::Sender<Asked>) -> io::Result<Door> {
+        let (mut listener, place) = system::listen(folder)?;
+        let places = Arc::new(Semaphore::new(limits::SEAT_PEERS));
+        let listening = tokio::spawn(async move {
+            loop {
+                // The place first: who finds none waits in the system's queue.
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                let stream = match system::accept(&mut listener).await {
+                    Ok(stream) => stream,
+                    Err(e) => {
+                        tracing::warn!("another process could not be listened to: {e}");
+                        tokio::time::sleep(limits::SEAT_RETRY).await;
+                        continue;
+                    }
+                };
+                let asked = asked.clone();
+                tokio::spawn(async move {
+                    // Whoever leaves or says nothing sensible is gone.
+                    let _ = serve(stream, asked).await;
+                    drop(place);
+                });
+            }
+        });
+        Ok(Door { listening: listening.abort_handle(), place })
+    }
+
+    /// Closes it and takes its name away, while the lock is still ours.
+    pub(super) fn close(self) {
+        system::close(&self.place);
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite, asked: mpsc::Sender<Asked>) -> io::Result<()> {
+    let (reader, mut writer) = tokio::io::split(stream);
+    let mut lines = BufReader::new(reader).take(limits::SEAT_LINE_MAX as u64);
+    let mut line = String::new();
+    tokio::time::timeout(limits::SEAT_ASK_WAIT, lines.read_line(&mut line)).await??;
+    let ask = serde_json::from_str(&line)?;
+    let (answers, mut to_write) = mpsc::channel(2);
+    if asked.send(Asked { ask, answers }).await.is_err() {
+        return Ok(());
+    }
+    while let Some(answer) = to_write.recv().await {
+        write_line(&mut writer, &answer).await?;
+    }
+    writer.shutdown().await
+}
+
+/// A question to the holder, once it is connected.
+#[derive(Debug)]
+pub(super) struct Line {
+    stream: BufReader<system::Stream>,
+    /// The process at the other end, as the system names it.
+    pub(super) peer: Option<u32>,
+}
+
+impl Line {
+    /// Connects to the holder in a seat's folder and asks.
+    pub(super) async fn ask(folder: &Path, ask: &Ask) -> io::Result<Line> {
+        let (mut stream, peer) = system::connect(folder).await?;
+        write_line(&mut stream, ask).await?;
+        Ok(Line { stream: BufReader::new(stream), peer })
+    }
+
+    /// The next answer; `None` when there is none that can be read.
+    pub(super) async fn answer(&mut self) -> Option<Answer> {
+        let mut line = String::new();
+        let mut bounded = (&mut self.stream).take(limits::SEAT_LINE_MAX as u64);
+        bounded.read_line(&mut line).await.ok()?;
+        serde_json::from_str(&line).ok()
+    }
+}
+
+async fn write_line(to: &mut (impl AsyncWrite + Unpin), what: &impl serde::Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    to.write_all(&line).await?;
+    to.flush().await
+}

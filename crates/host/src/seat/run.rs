@@ -1,0 +1,454 @@
+//! The seat's task: turns what the machine says into I/O, and everything that happens into inputs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::limits;
+use holdfast_core::seat::{
+    Advert, Answer, Ask, ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, Seat, SeatView, Taker, Told, Want,
+};
+use holdfast_core::status::{SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
+use holdfast_core::time::Now;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::door::{Asked, Door, Line};
+use super::folder::{self, Folder};
+use super::process::{self, Proof};
+use super::{SeatHandle, SeatOptions};
+use crate::channel::ChannelBackend;
+use crate::engines::machine_name;
+use crate::link::clock::Turns;
+use crate::status_hub::{StatusHub, unix_ms};
+
+/// What reaches the task from elsewhere. Bounded by what the machine asked for: one connection, one question; and commands.
+#[derive(Debug)]
+pub(super) enum Event {
+    Command(Command),
+    Connected(ConnId),
+    Lost(ConnId, Failed),
+    Left(ConnId),
+    /// The holder's process, as the system names it, for the question of this number.
+    Reached(u64, Option<u32>),
+    Heard(u64, Heard),
+    Close,
+}
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Want(Want, oneshot::Sender<()>),
+    Release(oneshot::Sender<()>),
+}
+
+/// What is wrong with the seat, if anything, in a fixed order.
+type Warnings = [(WarningCode, Option<String>); 3];
+
+struct Run {
+    machine: Seat,
+    turns: Turns,
+    /// The calendar at boot time zero, for people.
+    calendar: UnixMs,
+    options: SeatOptions,
+    me: Taker,
+    /// Absent when the folder cannot be used; then why.
+    folder: Result<Arc<Mutex<Folder>>, String>,
+    door: Option<Door>,
+    door_sender: mpsc::Sender<Asked>,
+    peers: HashMap<PeerId, mpsc::Sender<Answer>>,
+    minted: u64,
+    advert: Option<Advert>,
+    conn: Option<(ConnId, JoinHandle<()>)>,
+    /// The question that is under way, and who was reached by it.
+    asking: Option<(u64, AbortHandle)>,
+    reached: Option<u32>,
+    events: mpsc::WeakUnboundedSender<Event>,
+    /// Who holds the seat while this process does not.
+    other: Option<Advert>,
+    looked_at: Option<Duration>,
+    generation: u64,
+    known: Vec<oneshot::Sender<()>>,
+    warned: Warnings,
+    hub: Arc<StatusHub>,
+    status: watch::Sender<Arc<SeatStatus>>,
+}
+
+pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
+    let mut turns = Turns::new();
+    let now = turns.now();
+    let boot_ms = u64::try_from(now.boot.as_millis()).unwrap_or(u64::MAX);
+    let me = Taker { instance: format!("seat_{:032x}", rand::random::<u128>()), pid: std::process::id() };
+    let place = folder::place(&options.state, &options.service, &options.bot);
+    let folder = Folder::open(place, me.clone()).map(|f| Arc::new(Mutex::new(f))).map_err(|e| e.to_string());
+    let (events, inbox) = mpsc::unbounded_channel();
+    let (door_sender, asked) = mpsc::channel(limits::SEAT_PEERS);
+    let machine = Seat::new(now, rand::random());
+    let run = Run {
+        calendar: unix_ms().saturating_sub(boot_ms),
+        folder,
+        me,
+        door: None,
+        door_sender,
+        peers: HashMap::new(),
+        minted: 0,
+        advert: None,
+        conn: None,
+        asking: None,
+        reached: None,
+        // Without a handle nobody can want the seat.
+        events: events.downgrade(),
+        other: None,
+        looked_at: None,
+        generation: 0,
+        known: Vec::new(),
+        warned: [WarningCode::SeatFailed, WarningCode::SeatFrozen, WarningCode::BotUsedElsewhere]
+            .map(|code| (code, None)),
+        hub,
+        status: watch::Sender::new(Arc::new(status_of(&options, 0, &machine.snapshot(now)))),
+        machine,
+        turns,
+        options,
+    };
+    run.hub.seat((**run.status.borrow()).clone());
+    let handle = SeatHandle { events, status: run.status.subscribe() };
+    tokio::spawn(run.run(inbox, asked));
+    handle
+}
+
+/// What the machine knows, for readers; the calendar of boot time zero is `calendar`.
+fn status_of(options: &SeatOptions, calendar: UnixMs, view: &SeatView) -> SeatStatus {
+    let at = |boot: Duration| calendar.saturating_add(u64::try_from(boot.as_millis()).unwrap_or(u64::MAX));
+    SeatStatus {
+        state: view.state,
+        since: at(view.since),
+        backend: options.service.clone(),
+        bot: options.bot.clone(),
+        holder: None,
+        generation: view.generation.unwrap_or_default(),
+        channel: None,
+        transcript: None,
+        waiting: 0,
+        last_sent: None,
+        reason: view.reason.clone(),
+        next_try_at: view.next_try.map(at),
+        frozen: view.frozen,
+    }
+}
+
+impl Run {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>, mut asked: mpsc::Receiver<Asked>) {
+        loop {
+            let now = self.turn().await;
+            self.publish(now).await;
+            let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX).min(limits::SHELL_TURN_MAX);
+            tokio::select! {
+                event = inbox.recv() => match event {
+                    None | Some(Event::Close) => break,
+                    Some(event) => {
+                        // What is overdue goes first: after a freeze the seat is looked at before anything is believed.
+                        let now = self.turn().await;
+                        self.take(now, event);
+                    }
+                },
+                Some(asked) = asked.recv() => {
+                    let now = self.turn().await;
+                    self.asked(now, asked);
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        if let Some((_, conn)) = self.conn {
+            conn.abort();
+        }
+        if let Some((_, asking)) = self.asking {
+            asking.abort();
+        }
+    }
+
+    /// What is due, and everything that follows from it.
+    async fn turn(&mut self) -> Now {
+        let now = self.turns.now();
+        self.machine.handle_timeout(now);
+        while let Some(output) = self.machine.poll_output() {
+            if let Some(input) = self.output(output).await {
+                self.machine.handle(now, input);
+            }
+        }
+        now
+    }
+
+    fn take(&mut self, now: Now, event: Event) {
+        let input = match event {
+            Event::Command(Command::Want(want, known)) => {
+                self.known.push(known);
+                Input::Want(want)
+            }
+            Event::Command(Command::Release(known)) => {
+                self.known.push(known);
+                Input::Release
+            }
+            Event::Connected(conn) => Input::Connected(conn),
+            Event::Lost(conn, why) => Input::Lost(conn, why),
+            Event::Left(conn) => Input::Left(conn),
+            Event::Heard(question, heard) if self.asks(question) => Input::Heard(heard),
+            Event::Reached(question, pid) => {
+                if self.asks(question) {
+                    self.reached = pid;
+                }
+                return;
+            }
+            Event::Heard(..) | Event::Close => return,
+        };
+        self.machine.handle(now, input);
+    }
+
+    fn asks(&self, question: u64) -> bool {
+        self.asking.as_ref().is_some_and(|(under_way, _)| *under_way == question)
+    }
+
+    fn asked(&mut self, now: Now, Asked { ask, answers }: Asked) {
+        match ask {
+            Ask::Status {} => {
+                let advert = self.advert.clone().map(Box::new);
+                let status = advert.map(|advert| Answer::Status { state: self.machine.state(), advert });
+                // Whoever asked may have left, here and below.
+                let _ = answers.try_send(status.unwrap_or(Answer::NotHolder {}));
+            }
+            Ask::Take { taker } => {
+                self.minted += 1;
+                let peer = PeerId(self.minted);
+                self.peers.insert(peer, answers);
+                self.machine.handle(now, Input::TakeAsked(peer, taker));
+            }
+        }
+    }
+
+    async fn output(&mut self, output: Output) -> Option<Input> {
+        match output {
+            Output::TryLock => {
+                let tried = self.on_disk(Folder::try_lock).await;
+                return Some(Input::Lock(tried.unwrap_or_else(LockTry::Broken)));
+            }
+            Output::Stamp(generation) => return Some(Input::Stamped(self.stamp(generation).await)),
+            Output::Look(connected) => {
+                let look = self.on_disk(move |folder| folder.look(connected)).await;
+                return Some(Input::Looked(look.unwrap_or(Look::Replaced)));
+            }
+            Output::Connect(conn) => {
+                self.ready(false).await;
+                let (backend, events) = (Arc::clone(&self.options.backend), self.events.clone());
+                self.conn = Some((conn, tokio::spawn(stay_connected(backend, conn, events))));
+            }
+            Output::Serve(..) => self.ready(true).await,
+            Output::Leave(conn) => {
+                let (events, open) = (self.events.clone(), self.conn.take());
+                tokio::spawn(async move {
+                    if let Some((_, open)) = open {
+                        open.abort();
+                        // It has ended either way.
+                        let _ = open.await;
+                    }
+                    tell(&events, Event::Left(conn));
+                });
+            }
+            Output::Cut(_) => {
+                if let Some((_, open)) = self.conn.take() {
+                    open.abort();
+                }
+            }
+            Output::Unlock(taker) => {
+                if let Some(door) = self.door.take() {
+                    door.close();
+                }
+                self.advert = None;
+                let _ = self.on_disk(move |folder| folder.unlock(taker.as_ref())).await;
+            }
+            Output::Abandon => {
+                self.door = None;
+                self.advert = None;
+                let _ = self.on_disk(Folder::abandon).await;
+            }
+            Output::Ask => self.ask(),
+            Output::HangUp => self.hang_up(),
+            Output::Kill => {
+                let reached = self.reached;
+                let killed = self.on_disk(move |folder| match folder.locker() {
+                    Some(proof) => proof.kill(reached),
+                    None => Err("it cannot be told which process holds the seat".into()),
+                });
+                let killed = killed.await.and_then(|result| result);
+                tracing::warn!(?killed, "a person asked to end the process that holds the seat");
+                return Some(Input::Killed(killed));
+            }
+            Output::Answer(peer, answer) => {
+                let goes_on = matches!(answer, Answer::Draining {});
+                let answers = if goes_on { self.peers.get(&peer).cloned() } else { self.peers.remove(&peer) };
+                if let Some(answers) = answers {
+                    let _ = answers.try_send(answer);
+                }
+            }
+            Output::Told(told) => tell_log(&told),
+            Output::Changed => {}
+        }
+        None
+    }
+
+    /// Does something with the folder, off the runtime's threads.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Folder) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let folder = Arc::clone(self.folder.as_ref().map_err(Clone::clone)?);
+        tokio::task::spawn_blocking(move || act(&mut folder.lock())).await.map_err(|e| e.to_string())
+    }
+
+    async fn stamp(&mut self, generation: u64) -> Result<u64, String> {
+        self.on_disk(move |folder| folder.stamp(generation)).await?.map_err(|e| e.to_string())?;
+        let folder = self.folder.as_ref().map_err(Clone::clone)?.lock().path().to_path_buf();
+        let door = Door::open(&folder, self.door_sender.clone());
+        self.door = Some(door.map_err(|e| format!("other processes could not ask for the seat: {e}"))?);
+        let proof = Proof::of_this_process();
+        self.advert = Some(Advert {
+            instance: self.me.instance.clone(),
+            pid: proof.pid,
+            process_started: proof.started,
+            boot: process::boot(),
+            host: machine_name(),
+            generation,
+            channel: None,
+            transcript: None,
+            backend_ready: false,
+            since: unix_ms(),
+        });
+        self.advertise().await;
+        Ok(generation)
+    }
+
+    async fn ready(&mut self, ready: bool) {
+        if let Some(advert) = self.advert.as_mut().filter(|advert| advert.backend_ready != ready) {
+            advert.backend_ready = ready;
+            self.advertise().await;
+        }
+    }
+
+    async fn advertise(&self) {
+        if let Some(advert) = self.advert.clone() {
+            // An advert is only for people.
+            let _ = self.on_disk(move |folder| folder.advertise(&advert)).await;
+        }
+    }
+
+    fn ask(&mut self) {
+        self.hang_up();
+        let Ok(folder) = &self.folder else { return };
+        let folder = folder.lock().path().to_path_buf();
+        self.minted += 1;
+        let (question, events) = (self.minted, self.events.clone());
+        let ask = Ask::Take { taker: self.me.clone() };
+        let task = tokio::spawn(async move {
+            if let Ok(mut line) = Line::ask(&folder, &ask).await {
+                tell(&events, Event::Reached(question, line.peer));
+                loop {
+                    let heard = match line.answer().await {
+                        Some(Answer::Draining {}) => Heard::Draining,
+                        Some(Answer::Released {}) => Heard::Released,
+                        Some(Answer::Busy {}) => Heard::Busy,
+                        Some(Answer::NotHolder {} | Answer::Status { .. }) | None => break,
+                    };
+                    tell(&events, Event::Heard(question, heard));
+                    if heard != Heard::Draining {
+                        return;
+                    }
+                }
+            }
+            tell(&events, Event::Heard(question, Heard::Gone));
+        });
+        self.asking = Some((question, task.abort_handle()));
+    }
+
+    fn hang_up(&mut self) {
+        self.reached = None;
+        if let Some((_, asking)) = self.asking.take() {
+            asking.abort();
+        }
+    }
+
+    /// Shows what it is now to everybody who reads, then lets commands return.
+    async fn publish(&mut self, now: Now) {
+        let view = self.machine.snapshot(now);
+        if view.generation.is_some() {
+            (self.other, self.looked_at) = (None, None);
+        } else if self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK) {
+            self.other = self.on_disk(|folder| folder.advertised()).await.ok().flatten();
+            self.looked_at = Some(now.boot);
+        }
+        let mut status = status_of(&self.options, self.calendar, &view);
+        let shown = if view.generation.is_some() { &self.advert } else { &self.other };
+        status.holder = shown.as_ref().map(|advert| SeatHolder {
+            this: advert.instance == self.me.instance,
+            instance: advert.instance.clone(),
+            pid: advert.pid,
+            host: advert.host.clone(),
+            since: advert.since,
+        });
+        self.generation = shown.as_ref().map_or(self.generation, |advert| advert.generation);
+        status.generation = self.generation;
+        let warnings = self.warnings(&status, view.used_elsewhere);
+        if **self.status.borrow() != status || self.warned != warnings {
+            for (code, text) in &warnings {
+                self.hub.hold(*code, text.clone());
+            }
+            self.hub.seat(status.clone());
+            self.warned = warnings;
+            self.status.send_replace(Arc::new(status));
+        }
+        for known in self.known.drain(..) {
+            // Whoever asked may have left.
+            let _ = known.send(());
+        }
+    }
+
+    fn warnings(&self, status: &SeatStatus, used_elsewhere: bool) -> Warnings {
+        let bot = &status.bot;
+        let reason = status.reason.as_deref().unwrap_or("no reason is known");
+        let failed = (status.state == SeatState::Failed).then(|| format!("bot {bot} was given up: {reason}"));
+        let frozen = status.frozen.then(|| {
+            let who =
+                status.holder.as_ref().map_or("the holder".into(), |h| format!("process {} on {}", h.pid, h.host));
+            format!("{who} has the seat of bot {bot} and does not answer; `holdfast seat take --force` ends it")
+        });
+        let elsewhere = used_elsewhere.then(|| format!("somebody else uses bot {bot}; its messages may go there"));
+        [
+            (WarningCode::SeatFailed, failed),
+            (WarningCode::SeatFrozen, frozen),
+            (WarningCode::BotUsedElsewhere, elsewhere),
+        ]
+    }
+}
+
+async fn stay_connected(backend: Arc<dyn ChannelBackend>, conn: ConnId, events: mpsc::WeakUnboundedSender<Event>) {
+    let why = match backend.connect().await {
+        Err(why) => why,
+        Ok(()) => {
+            tell(&events, Event::Connected(conn));
+            backend.listen().await
+        }
+    };
+    tell(&events, Event::Lost(conn, why));
+}
+
+/// Without the task, or anybody who could want the seat, there is nobody to tell.
+fn tell(events: &mpsc::WeakUnboundedSender<Event>, event: Event) {
+    if let Some(events) = events.upgrade() {
+        let _ = events.send(event);
+    }
+}
+
+fn tell_log(told: &Told) {
+    match told {
+        Told::Acquired { generation } => tracing::info!(generation, "this process has the seat and speaks for the bot"),
+        Told::Superseded { generation } => tracing::warn!(generation, "another process has the seat now"),
+        Told::Failed { reason } => tracing::warn!("the seat was given up: {reason}"),
+    }
+}
