@@ -9,12 +9,14 @@ const DIST = new URL('../../../ui/dist/', import.meta.url);
 const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
 const POLICY =
   "default-src 'self'; connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/** Somebody was let in, so the first steps are over. */
+const TOKEN = { id: 'pat_1', name: 'script', account: 'ann', device: 'dev_1', role: null, created: 1_700_000_000, expires: 1_900_000_000 };
 
 export class Scripted {
-  /** Commands and other requests in their order: `{method, path, body}`. */
+  /** Commands and other requests in their order: `{method, path, body}`; not those that only list, which panels repeat. */
   asked = [];
   /** By command or by path: what answers it. Throw `{status, code, message}` for a refusal. */
-  answers = {};
+  answers = { client_list: [], device_list: [], account_list: [], token_list: [TOKEN] };
   #steps = [];
   #streams = new Map();
   #token = 'token-1';
@@ -100,7 +102,7 @@ export class Scripted {
     if (pathname === '/api/timeline/stream') {
       return this.#stream(pathname, response, this.#steps.filter(({ seq }) => seq >= Number(searchParams.get('from'))));
     }
-    this.asked.push({ method: request.method, path: pathname, body });
+    if (!body?.command?.endsWith('_list')) this.asked.push({ method: request.method, path: pathname, body });
     const answer = this.answers[body?.command ?? pathname];
     this.#json(response, 200, typeof answer === 'function' ? await answer(body) : (answer ?? {}));
   }
