@@ -105,7 +105,8 @@ fn channels(snapshot: &StatusSnapshot) -> String {
 /// Says who holds the seat. It can be taken unless this process holds it or is about to.
 fn seat_take(snapshot: &StatusSnapshot) -> (String, bool) {
     let Some(seat) = &snapshot.seat else { return (say("tray-seat-take", &[]), false) };
-    let can = seat.frozen || matches!(seat.state, SeatState::Off | SeatState::Standby | SeatState::Failed);
+    let ours = seat.holder.as_ref().is_some_and(|holder| holder.this);
+    let idle = matches!(seat.state, SeatState::Off | SeatState::Standby | SeatState::Failed);
     let text = match &seat.holder {
         Some(holder) if holder.this => say("tray-seat-take-ours", &[]),
         Some(holder) => {
@@ -115,14 +116,15 @@ fn seat_take(snapshot: &StatusSnapshot) -> (String, bool) {
         None if seat.state == SeatState::Claiming => say("tray-seat-taking", &[]),
         None => say("tray-seat-take", &[]),
     };
-    (text, can)
+    (text, !ours && (idle || seat.frozen))
 }
 
 /// Whatever this process does about the seat can be given up.
 fn seat_release(snapshot: &StatusSnapshot) -> (String, bool) {
     let state = snapshot.seat.as_ref().map_or(SeatState::Off, |seat| seat.state);
     let id = match state {
-        SeatState::Claiming | SeatState::Standby | SeatState::Failed => "tray-seat-give-up",
+        SeatState::Claiming | SeatState::Standby => "tray-seat-wait-no-more",
+        SeatState::Failed => "tray-seat-give-up",
         SeatState::Off | SeatState::Connecting | SeatState::Serving | SeatState::Draining => "tray-seat-release",
     };
     (say(id, &[]), !matches!(state, SeatState::Off | SeatState::Draining))

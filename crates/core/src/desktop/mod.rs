@@ -13,3 +13,6 @@ pub use menu::{MenuId, TrayItem};
 pub use notices::{Notice, NoticeInput, NoticeKind, NoticeSwitches, Notices};
 pub use tray::{TrayIcon, TrayView, tray_view};
 pub use words::{Arg, say};
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use seat::SeatWatch;
 
 use crate::limits;
-use crate::status::{Consent, LinkState, StatusSnapshot, UnixMs, WarningCode};
+use crate::status::{LinkState, StatusSnapshot, UnixMs, WarningCode};
 use crate::time::{Due, Now, TimerTable};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -157,7 +157,7 @@ pub struct Notices {
     losses: Losses,
     seat: SeatWatch,
     /// Of those that wait now: the ones that were told.
-    consents: Vec<Consent>,
+    consents: Vec<String>,
     questions: Vec<String>,
     failures: Vec<(WarningCode, UnixMs)>,
     hinted: bool,
@@ -239,7 +239,7 @@ impl Notices {
             self.losses = Losses { seen: Some(lost.since), untold: self.losses.untold + 1, text: lost.text.clone() };
         }
         self.seat.observe(snapshot.seat.as_ref());
-        self.consents.retain(|told| snapshot.consents.contains(told));
+        self.consents.retain(|told| snapshot.consents.iter().any(|c| c.id == *told));
         self.questions.retain(|told| snapshot.questions.iter().any(|q| q.id == *told));
         self.failures.retain(|(code, since)| snapshot.health.iter().any(|w| (w.code, w.since) == (*code, *since)));
         self.latest = Some(snapshot.clone());
@@ -295,11 +295,11 @@ impl Notices {
     }
 
     fn settle_asks(&mut self, now: Now, snapshot: &StatusSnapshot) {
-        let asks = || snapshot.consents.iter().filter(|c| !self.consents.contains(c));
+        let asks = || snapshot.consents.iter().filter(|c| !self.consents.contains(&c.id));
         if let Some(words) = texts::consents(asks())
             && self.tell(now, NoticeKind::Consent, words)
         {
-            self.consents.clone_from(&snapshot.consents);
+            self.consents = snapshot.consents.iter().map(|c| c.id.clone()).collect();
         }
         let asks = || snapshot.questions.iter().filter(|q| !self.questions.contains(&q.id));
         if let Some(words) = texts::questions(asks())

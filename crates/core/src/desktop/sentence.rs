@@ -93,9 +93,21 @@ pub(super) fn sentence(snapshot: &StatusSnapshot, needs: &Needs) -> String {
 
 fn link_and_calls(snapshot: &StatusSnapshot) -> String {
     let link = link(snapshot);
-    match calls(&snapshot.calls, snapshot.relay.state == LinkState::Healthy) {
-        Some(calls) => say("tray-link-and-calls", &[("link", Arg::Ours(&link)), ("calls", Arg::Ours(&calls))]),
-        None => link,
+    let mut work = calls(&snapshot.calls, snapshot.relay.state == LinkState::Healthy);
+    work.extend(seat_work(snapshot));
+    if work.is_empty() {
+        return link;
+    }
+    say("tray-link-and-work", &[("link", Arg::Ours(&link)), ("work", Arg::Ours(&work.join(", ")))])
+}
+
+/// What explains the icon where the link does not.
+fn seat_work(snapshot: &StatusSnapshot) -> Option<String> {
+    let stopped = snapshot.relay.state == LinkState::Stopped;
+    match snapshot.seat.as_ref()?.state {
+        SeatState::Connecting => Some(say("tray-seat-connecting", &[])),
+        SeatState::Serving | SeatState::Draining if stopped => Some(say("tray-seat-held", &[])),
+        _ => None,
     }
 }
 
@@ -133,7 +145,7 @@ fn reachable_here(snapshot: &StatusSnapshot) -> String {
 }
 
 /// Running calls, then those whose link is gone, then results that wait for a link that is not there.
-fn calls(calls: &CallCounts, healthy: bool) -> Option<String> {
+fn calls(calls: &CallCounts, healthy: bool) -> Vec<String> {
     let running = calls.pending.saturating_sub(calls.detached) as u64;
     let detached = calls.detached as u64;
     let held = if healthy { 0 } else { calls.queued_results as u64 };
@@ -148,7 +160,7 @@ fn calls(calls: &CallCounts, healthy: bool) -> Option<String> {
     if held > 0 {
         parts.push(count("tray-held", held));
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    parts
 }
 
 /// The relay, as people name it in the middle of a sentence.

@@ -68,7 +68,10 @@ impl Health {
             self.raise(
                 WarningCode::CallsLost,
                 now,
-                format!("the outcome of {} calls is not known", lost - self.lost_seen),
+                match lost - self.lost_seen {
+                    1 => "the outcome of 1 call is not known".into(),
+                    calls => format!("the outcome of {calls} calls is not known"),
+                },
             );
         }
         self.lost_seen = lost;
