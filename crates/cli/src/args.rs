@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_core::command::Engine;
 use holdfast_core::policy::{Profile, Role};
+use holdfast_host::config::LogLevel;
 use holdfast_host::paths::Dirs;
 use url::Url;
 
 use crate::failure::Failure;
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
-4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work";
+4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it)";
 
 /// Keeps this machine reachable for AI agents, and never loses their work when the network goes away.
 #[derive(Debug, Parser)]
@@ -68,12 +69,28 @@ pub enum Command {
         /// The code; read from stdin if absent
         code: Option<String>,
     },
+    /// Answer a call that asks before it runs, as `holdfast status` shows it
+    Answer {
+        /// The question's id
+        question: String,
+        /// Whether it may run
+        answer: YesNo,
+        /// The same answer for this client until the process ends
+        #[arg(long)]
+        remember: bool,
+    },
     /// Clients that were let in
     #[command(subcommand)]
     Client(Client),
     /// What clients may do on this machine
     #[command(subcommand)]
     Policy(Policy),
+    /// The bot at a chat service
+    #[command(subcommand)]
+    Channel(Channel),
+    /// Which process speaks for the bot
+    #[command(subcommand)]
+    Seat(Seat),
     /// How it is now
     Status {
         /// Print again with every change
@@ -105,6 +122,9 @@ pub enum Command {
         /// Look at the published relay, as the world sees it
         #[arg(long)]
         public: bool,
+        /// Write everything that helps to find a fault into a file, without secrets
+        #[arg(long, value_name = "FILE", conflicts_with = "public")]
+        support: Option<PathBuf>,
     },
     /// Cut the link on purpose and watch a call survive it
     Drill {
@@ -269,6 +289,40 @@ pub enum Client {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum Channel {
+    /// Prove a bot's token at its service, and use that bot; the token is read from stdin
+    Setup {
+        /// The chat service
+        #[arg(long, default_value = "telegram", value_parser = ["telegram"])]
+        backend: String,
+        /// Another address of the service's API than its own
+        #[arg(long, value_name = "URL")]
+        base_url: Option<String>,
+    },
+    /// The bot that is set up
+    Show,
+    /// Forget the bot and its token
+    Remove,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Seat {
+    /// Who holds it, and what this process does about it
+    Show,
+    /// Take it, from its holder if there is one: that one finishes what is under way, disconnects and lets go
+    Take {
+        /// Wait until nobody holds it instead; not kept over a restart
+        #[arg(long)]
+        wait: bool,
+        /// End the holder's process (kill) if it lives and does not answer
+        #[arg(long, conflicts_with = "wait")]
+        force: bool,
+    },
+    /// Let go of it
+    Release,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Policy {
     /// Change it, now and for good: review, edit, agent or full
     Set {
@@ -278,13 +332,31 @@ pub enum Policy {
     },
 }
 
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum YesNo {
+    Yes,
+    No,
+}
+
 /// Levels of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Level {
     Error,
     Warn,
     Info,
     Debug,
+}
+
+impl From<Level> for LogLevel {
+    fn from(level: Level) -> LogLevel {
+        match level {
+            Level::Error => LogLevel::Error,
+            Level::Warn => LogLevel::Warn,
+            Level::Info => LogLevel::Info,
+            Level::Debug => LogLevel::Debug,
+        }
+    }
 }
 
 fn role(text: &str) -> Result<Role, String> {

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 
 use holdfast_core::command::{Command, Secret};
 use holdfast_core::limits;
-use holdfast_host::api::client::{Holder, Owner, owner};
+use holdfast_host::api::client::{Holder, Owner, holder, owner};
 use holdfast_host::engines;
 use holdfast_host::paths::Dirs;
 use serde_json::Value;
@@ -21,10 +21,7 @@ pub async fn ask(dirs: &Dirs, command: Command) -> Result<Value, Failure> {
 
 /// The running process, or nothing.
 pub async fn running(dirs: &Dirs) -> Result<Option<Holder>, Failure> {
-    Ok(match owner(dirs).await? {
-        Owner::Holder(holder) => Some(holder),
-        Owner::Us(_) => None,
-    })
+    Ok(holder(dirs).await?)
 }
 
 /// Something secret from stdin: its first line, without the line end.

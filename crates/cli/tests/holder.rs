@@ -243,3 +243,65 @@ async fn a_signal_while_it_starts_or_runs_ends_it_cleanly() {
     assert_eq!(first.stop().await.code(), Some(0));
     assert!(!home.data().join("api.json").exists());
 }
+
+#[tokio::test]
+async fn commands_that_only_read_make_no_folder_and_close_none() {
+    let home = Home::new();
+    let mistyped = home.workspace().join("dta");
+    let at = mistyped.to_str().unwrap();
+    assert_eq!(home.run(&["status", "--data-dir", at]).await.status.code(), Some(3));
+    assert_eq!(home.run(&["calls", "--data-dir", at]).await.status.code(), Some(3));
+    let logs = home.run(&["logs", "--data-dir", at]).await;
+    assert!(stderr(&logs).ends_with("does not exist: nothing ran on this data folder yet\n"), "{}", stderr(&logs));
+    let doctor = home.run(&["doctor", "--data-dir", at, "--json"]).await;
+    let report: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let data = report["checks"].as_array().unwrap().iter().find(|c| c["name"] == "data").unwrap();
+    assert_eq!((&data["state"], &data["found"]), (&json!("warning"), &json!(format!("nothing ran on {at} yet"))));
+    assert!(!mistyped.exists());
+
+    std::fs::create_dir(&mistyped).unwrap();
+    std::fs::set_permissions(&mistyped, std::fs::Permissions::from_mode(0o755)).unwrap();
+    home.run(&["status", "--data-dir", at]).await;
+    home.run(&["doctor", "--data-dir", at]).await;
+    assert_eq!(std::fs::metadata(&mistyped).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(std::fs::read_dir(&mistyped).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_relay_alone_says_where_policy_and_drill_belong() {
+    let home = Home::new();
+    let _relay = home.start(&["relay", "--listen", "127.0.0.1:0"]).await;
+    for (args, what) in [
+        (&["policy", "set", "review"][..], "the policy stands at the machines that join it"),
+        (&["drill"], "the drill runs at the machines that join it"),
+    ] {
+        let output = home.run(args).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output), format!("holdfast: this is a relay alone; {what}\n"));
+    }
+    assert!(!home.config().join("config.toml").exists());
+}
+
+#[tokio::test]
+async fn a_support_report_holds_no_secret() {
+    let home = Home::new();
+    home.write_config("[relay]\nallowed_origins = [\"https://ada:hunter2@a.example\"]\n");
+    let serve = serve(&home).await;
+    let token = home.ok(&["token", "create", "--name", "t"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    client.call("run_process", json!({"argv": ["/bin/echo", "private-argument"]})).send().await.unwrap();
+    let file = home.workspace().join("report.txt");
+    let said = home.ok(&["doctor", "--support", file.to_str().unwrap()]).await;
+    assert!(said.ends_with("is written; look through it before you give it away"), "{said}");
+    let report = std::fs::read_to_string(&file).unwrap();
+    let api: Value = serde_json::from_slice(&std::fs::read(home.data().join("api.json")).unwrap()).unwrap();
+    let secrets = std::fs::read_to_string(home.data().join("secrets.json")).unwrap();
+    let device = secrets.split('"').find(|text| text.len() > 40).unwrap();
+    for secret in [&token, api["token"].as_str().unwrap(), device, "hunter2", "private-argument"] {
+        assert!(!report.contains(secret), "{secret}: {report}");
+    }
+    for part in ["## Doctor", "## Configuration", "allowed_origins", "## Status", "\"healthy\"", "## Log", "the relay listens"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}

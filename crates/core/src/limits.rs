@@ -201,6 +201,7 @@ limits! {
     RESUME_TOTAL_BYTES: usize = 128 * MIB, "bytes", "Finished answers all sessions keep.";
     STREAM_PROGRESS_MAX: usize = 256, "events", "Progress events a stream keeps for a reader that is away or stalled; the oldest go first.";
     SSE_AFTER: Duration = secs(1), "time", "A 2026-07-28 call that takes longer is answered as an event stream, so that comments keep the connection alive.";
+    PRIMING_HOLD: Duration = millis(5), "time", "How long a session's answer waits for a fast call before it begins, so that priming event and result leave in one write.";
     SSE_COMMENT: Duration = secs(15), "time", "An open event stream carries at least a comment this often.";
     SSE_STREAM_COST: usize = 512, "bytes", "What a kept answer costs in RESUME_SESSION_BYTES beside its own bytes.";
     SSE_RETRY: Duration = secs(1), "time", "How soon a client should come back for a lost stream.";

@@ -1,6 +1,8 @@
 //! The shells of the engines: sockets, files, processes, clocks.
 
 pub mod api;
+pub mod autostart;
+pub mod channel;
 pub mod config;
 pub mod doctor;
 pub mod drill;
@@ -9,6 +11,7 @@ pub mod enrol;
 pub mod exec;
 pub mod files;
 mod http_client;
+mod identity;
 pub mod link;
 pub mod lock;
 pub mod logs;
@@ -16,6 +19,8 @@ pub mod open;
 pub mod paths;
 pub mod resident;
 pub mod runtime;
+pub mod seat;
 pub mod secrets;
 pub mod status_hub;
+pub mod support;
 pub mod tray_host;

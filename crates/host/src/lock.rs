@@ -29,6 +29,11 @@ pub enum LockError {
 }
 
 impl DataLock {
+    /// Whether a folder is a data folder that some process had at some time. Makes nothing.
+    pub fn was_taken(dir: &Path) -> bool {
+        dir.join("lock").exists()
+    }
+
     /// Takes the lock of a data folder without waiting.
     pub fn take(dir: &Path) -> Result<DataLock, LockError> {
         let path = dir.join("lock");

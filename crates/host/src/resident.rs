@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use holdfast_core::command::Command;
+use holdfast_core::command::{Command, Engine};
 use holdfast_core::limits;
 use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
 use http::{Request, Response};
 use parking_lot::RwLock;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::{self, ApiServer};
+use crate::autostart::Autostart;
 use crate::config::{self, ConfigView};
-use crate::engines::{CommandError, EngineOptions, Running, StartError, done, offline};
+use crate::engines::{CommandError, EngineOptions, Running, StartError, Wanted, done, offline};
 use crate::lock::{DataLock, LockError};
 use crate::logs::Logs;
 use crate::open;
@@ -32,6 +33,7 @@ pub struct Resident(Arc<Inner>);
 struct Inner {
     options: EngineOptions,
     hub: Arc<StatusHub>,
+    autostart: Option<Autostart>,
     /// Starting and stopping take turns.
     house: Mutex<House>,
     running: RwLock<Option<Arc<Running>>>,
@@ -44,6 +46,15 @@ struct Inner {
     tasks: TaskTracker,
 }
 
+/// Which engines a start is for.
+#[derive(Debug, Clone, Copy)]
+enum Wish {
+    /// Those that ran when they were last asked to.
+    AsBefore,
+    /// Those, and this one; without one, all.
+    Start(Option<Engine>),
+}
+
 /// What this process has while the data folder is its own.
 #[derive(Debug, Default)]
 struct House {
@@ -53,24 +64,24 @@ struct House {
 }
 
 impl Resident {
-    /// Starts the engines on the current runtime and returns at once. What cannot start is a warning
+    /// Starts the engines that ran before, on the current runtime, and returns at once. What cannot start is a warning
     /// [`WarningCode::StartFailed`], and [`Command::Start`] tries again.
     pub fn start(options: EngineOptions) -> Resident {
         let resident = Resident::new(options);
         let starting = resident.clone();
         resident.0.tasks.spawn(async move {
             // Why it failed stands in the status.
-            let _ = starting.bring_up().await;
+            let _ = starting.bring_up(Wish::AsBefore).await;
         });
         resident
     }
 
-    /// Starts the engines for a process that is nothing without them. Returns when they run; with an embedded relay, when
+    /// Starts all engines, for a process that a person starts and that is nothing without them. Returns when they run; with an embedded relay, when
     /// this machine was proven reachable through it or [`limits::READY_WAIT`] passed.
     pub async fn launch(options: EngineOptions) -> Result<Resident, StartError> {
         let resident = Resident::new(options);
         let mut house = resident.0.house.lock().await;
-        let running = resident.engines_up(&mut house).await?;
+        let running = resident.engines_up(&mut house, Wish::Start(None)).await?;
         resident.open_api(&mut house).await?;
         drop(house);
         running.reachable().await;
@@ -84,9 +95,13 @@ impl Resident {
             started_at: unix_ms(),
             ..AppStatus::default()
         };
+        let autostart = options.program.clone().and_then(|program| {
+            Autostart::of(program).inspect_err(|e| tracing::warn!("starting at login: {e}")).ok()
+        });
         let inner = Inner {
             options,
             hub: StatusHub::new(app),
+            autostart,
             house: Mutex::default(),
             running: RwLock::default(),
             quit: CancellationToken::new(),
@@ -95,6 +110,9 @@ impl Resident {
             tasks: TaskTracker::new(),
         };
         inner.tasks.spawn(Arc::clone(&inner.hub).run(inner.ended.clone()));
+        if let Some(autostart) = inner.autostart.clone() {
+            inner.tasks.spawn(autostart.follow(Arc::clone(&inner.hub), inner.ended.clone()));
+        }
         Resident(Arc::new(inner))
     }
 
@@ -146,13 +164,20 @@ impl Resident {
                 self.0.quit.cancel();
                 Ok(done())
             }
-            Command::Start { .. } if self.running().is_err() => {
-                self.undisturbed(|resident| async move { resident.bring_up().await }).await?;
+            Command::Start { engine } if self.running().is_err() => {
+                let wish = Wish::Start(engine);
+                self.undisturbed(|resident| async move { resident.bring_up(wish).await }).await?;
                 Ok(done())
             }
             Command::Restart {} => {
                 self.undisturbed(|resident| async move { resident.restart().await }).await?;
                 Ok(done())
+            }
+            Command::Autostart { on } => {
+                let autostart = self.0.autostart.as_ref().ok_or_else(CommandError::no_tray_here)?;
+                let on = autostart.set(on).map(|()| autostart.is_on()).map_err(|e| CommandError::failed(&e))?;
+                self.0.hub.app(|app| app.autostart = Some(on));
+                Ok(json!({"autostart": on}))
             }
             Command::OpenLogs {} => {
                 let logs = self.dirs().logs();
@@ -220,22 +245,22 @@ impl Resident {
     }
 
     /// Starts what does not run; what came of it stands in the status.
-    async fn bring_up(&self) -> Result<(), StartError> {
+    async fn bring_up(&self, wish: Wish) -> Result<(), StartError> {
         let mut house = self.0.house.lock().await;
-        self.bring_up_in(&mut house).await
+        self.bring_up_in(&mut house, wish).await
     }
 
     async fn restart(&self) -> Result<(), StartError> {
         let mut house = self.0.house.lock().await;
         self.engines_down().await;
-        self.bring_up_in(&mut house).await
+        self.bring_up_in(&mut house, Wish::AsBefore).await
     }
 
-    async fn bring_up_in(&self, house: &mut House) -> Result<(), StartError> {
+    async fn bring_up_in(&self, house: &mut House, wish: Wish) -> Result<(), StartError> {
         if self.0.quit.is_cancelled() {
             return Err(StartError::Interrupted);
         }
-        let started = self.engines_up(house).await;
+        let started = self.engines_up(house, wish).await;
         // Without engines too: commands, the window in a browser and the doctor find out there why.
         let opened = if house.lock.is_some() { self.open_api(house).await } else { Ok(()) };
         let outcome = started.and(opened);
@@ -247,7 +272,7 @@ impl Resident {
         outcome
     }
 
-    async fn engines_up(&self, house: &mut House) -> Result<Arc<Running>, StartError> {
+    async fn engines_up(&self, house: &mut House, wish: Wish) -> Result<Arc<Running>, StartError> {
         if let Ok(running) = self.running() {
             return Ok(running);
         }
@@ -263,7 +288,11 @@ impl Resident {
             Some(logs) => Arc::clone(logs),
             None => Arc::clone(house.logs.insert(Arc::new(Logs::start(&options.dirs.logs(), Default::default())?))),
         };
-        match Running::begin(options, hub, &logs, now).await {
+        let wanted = Wanted::load(&options.dirs);
+        if let Wish::Start(engine) = wish {
+            wanted.set(engine, true);
+        }
+        match Running::begin(options, hub, &logs, wanted, now).await {
             Ok(running) => {
                 *self.0.running.write() = Some(Arc::clone(&running));
                 Ok(running)

@@ -46,7 +46,7 @@ impl Place {
     }
 
     fn start(&self) -> Resident {
-        Resident::start(EngineOptions { dirs: self.dirs(), mode: Mode::Serve, overrides: Overrides::default() })
+        Resident::start(EngineOptions { dirs: self.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None })
     }
 }
 
@@ -211,4 +211,33 @@ async fn a_quit_is_told_to_the_shell_and_a_hurried_shutdown_waits_for_nothing() 
     tokio::time::timeout(Duration::from_secs(10), resident.shutdown()).await.unwrap();
     assert_eq!(resident.dispatch(Command::Start { engine: None }).await.unwrap_err().message, "interrupted");
     DataLock::take(&place.dirs().data).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them_all() {
+    let place = Place::new();
+    let first = place.start();
+    healthy(&first).await;
+    first.dispatch(Command::Stop { engine: None }).await.unwrap();
+    first.shutdown().await;
+
+    let second = place.start();
+    let states = |s: &StatusSnapshot| (s.app.engines.get(&Engine::Relay).copied(), s.app.engines.get(&Engine::Link).copied());
+    let stopped = (Some(EngineState::Stopped), Some(EngineState::Stopped));
+    let left = until(&second, |s| states(s) == stopped).await;
+    assert_eq!((left.relay.state, left.health.len()), (LinkState::Stopped, 0));
+    let refused = second.dispatch(Command::Start { engine: Some(Engine::Link) }).await.unwrap_err();
+    assert_eq!(refused.message, "the relay of this machine is stopped; `holdfast start relay` first");
+    second.dispatch(Command::Start { engine: Some(Engine::Relay) }).await.unwrap();
+    second.dispatch(Command::Start { engine: Some(Engine::Link) }).await.unwrap();
+    healthy(&second).await;
+    second.dispatch(Command::Stop { engine: Some(Engine::Link) }).await.unwrap();
+    second.dispatch(Command::Restart {}).await.unwrap();
+    assert_eq!(states(&second.status()), (Some(EngineState::Running), Some(EngineState::Stopped)), "a restart too");
+    second.shutdown().await;
+
+    let options = EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
+    let served = Resident::launch(options).await.unwrap();
+    assert_eq!(served.status().relay.state, LinkState::Healthy);
+    served.shutdown().await;
 }

@@ -1,15 +1,18 @@
 //! `doctor`: one copyable report.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_core::command::Command;
 use holdfast_core::policy::Role;
 use holdfast_core::status::StatusSnapshot;
 use holdfast_host::api::client::Holder;
-use holdfast_host::{config, doctor};
+use holdfast_host::{config, doctor, files, support};
 use secrecy::SecretString;
+use serde_json::json;
 use url::Url;
 
+use super::told;
 use crate::args::Folders;
 use crate::ask::running;
 use crate::failure::{Exit, Failure};
@@ -46,6 +49,18 @@ pub async fn doctor(folders: &Folders, public: bool) -> Result<ExitCode, Failure
         print::line(report.text().trim_end());
     }
     Ok(if report.ok { ExitCode::SUCCESS } else { Exit::Found.into() })
+}
+
+/// Everything that helps to find a fault, in one file.
+pub async fn support(folders: &Folders, file: &Path) -> Result<(), Failure> {
+    let dirs = folders.dirs()?;
+    let text = match running(&dirs).await.ok().flatten() {
+        Some(holder) => holder.text("/api/support").await?,
+        None => support::text(&dirs, None, config::read(&dirs.config_file()).unwrap_or_default()).await,
+    };
+    files::replace(&std::path::absolute(file)?, text.as_bytes()).map_err(|e| Failure::plain(e.to_string()))?;
+    let sentence = format!("{} is written; look through it before you give it away", file.display());
+    told(folders, &json!({"file": file}), &sentence)
 }
 
 /// A token for the time of the examination, with the least rights.

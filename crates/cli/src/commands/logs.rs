@@ -1,9 +1,6 @@
 //! `logs`: the log files, as they are or for people.
 
-use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
-
 use holdfast_core::limits;
-use holdfast_host::logs::{current, tail};
 use serde_json::Value;
 
 use crate::args::{Folders, Level};
@@ -12,51 +9,28 @@ use crate::print;
 
 pub async fn logs(folders: &Folders, lines: usize, follow: bool, level: Level) -> Result<(), Failure> {
     let dir = folders.dirs()?.logs();
-    let path = current(&dir);
-    let mut seen = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
-    for line in tail(&dir, lines)? {
-        show(folders, &line, level);
+    let (known, mut follower) = holdfast_host::logs::follow(&dir, lines, level.into())?;
+    if known.is_empty() && !follow && !dir.exists() {
+        return Err(Failure::plain(format!("{} does not exist: nothing ran on this data folder yet", dir.display())));
     }
-    if !follow {
-        return Ok(());
+    for line in known {
+        show(folders, &line);
     }
-    loop {
+    while follow {
         tokio::time::sleep(limits::SHELL_TURN_MAX).await;
-        let length = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
-        if length < seen {
-            // Rolled: a new file begins.
-            seen = 0;
-        }
-        if length == seen {
-            continue;
-        }
-        let mut file = std::fs::File::open(&path)?;
-        file.seek(SeekFrom::Start(seen))?;
-        let mut reader = BufReader::new(file);
-        let mut line = String::new();
-        while reader.read_line(&mut line)? > 0 && line.ends_with('\n') {
-            seen += line.len() as u64;
-            show(folders, line.trim_end(), level);
-            line.clear();
+        for line in follower.more()? {
+            show(folders, &line);
         }
     }
+    Ok(())
 }
 
-fn show(folders: &Folders, line: &str, level: Level) {
+fn show(folders: &Folders, line: &str) {
     let Ok(entry) = serde_json::from_str::<Value>(line) else { return };
-    let text = |key: &str| entry[key].as_str().unwrap_or_default();
-    let of_entry = match text("level") {
-        "ERROR" => Level::Error,
-        "WARN" => Level::Warn,
-        "INFO" => Level::Info,
-        _ => Level::Debug,
-    };
-    if of_entry > level {
-        return;
-    }
     if folders.json {
         return print::line(line);
     }
+    let text = |key: &str| entry[key].as_str().unwrap_or_default();
     let known = ["timestamp", "level", "message", "target"];
     let fields = entry.as_object().into_iter().flatten().filter(|(key, _)| !known.contains(&key.as_str()));
     let fields = fields.map(|(key, value)| format!(" {key}={value}")).collect::<String>();

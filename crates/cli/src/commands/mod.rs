@@ -1,12 +1,14 @@
 //! One file per group of commands.
 
 mod calls;
+mod channel;
 mod doctor;
 mod drill;
 mod enroll;
 mod logs;
 mod open;
 mod people;
+mod seat;
 mod serve;
 mod status;
 
@@ -16,7 +18,7 @@ use clap::CommandFactory as _;
 use holdfast_core::command::Command as Ask;
 use serde_json::Value;
 
-use crate::args::{Cli, Command, Folders, Policy};
+use crate::args::{Cli, Command, Folders, Policy, YesNo};
 use crate::ask::{ask, secret_line};
 use crate::failure::Failure;
 use crate::print;
@@ -49,14 +51,22 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
                 ),
             )?;
         }
+        Command::Answer { question, answer, remember } => {
+            let allow = answer == YesNo::Yes;
+            let answer = ask(&folders.dirs()?, Ask::Answer { question, allow, remember }).await?;
+            told(&folders, &answer, if allow { "it runs" } else { "it was refused" })?;
+        }
         Command::Policy(Policy::Set { profile }) => {
             let answer = ask(&folders.dirs()?, Ask::PolicySet { profile }).await?;
             told(&folders, &answer, &format!("the policy is {} from now on", profile.as_str()))?;
         }
+        Command::Channel(command) => channel::channel(&folders, command).await?,
+        Command::Seat(command) => seat::seat(&folders, command).await?,
         Command::Status { watch } => return status::status(&folders, watch).await,
         Command::Calls => calls::calls(&folders).await?,
         Command::Logs { lines, follow, level } => logs::logs(&folders, lines, follow, level).await?,
-        Command::Doctor { public } => return doctor::doctor(&folders, public).await,
+        Command::Doctor { support: Some(file), .. } => doctor::support(&folders, &file).await?,
+        Command::Doctor { public, support: None } => return doctor::doctor(&folders, public).await,
         Command::Open { print } => open::open(&folders, print).await?,
         Command::Drill { cut, force } => return drill::drill(&folders, cut, force).await,
         Command::Start { engine } => {

@@ -46,6 +46,17 @@ pub enum HolderError {
     Client(#[from] reqwest::Error),
 }
 
+/// The running process, if there is one. For whoever only reads: a folder that does not exist is not made.
+pub async fn holder(dirs: &Dirs) -> Result<Option<Holder>, HolderError> {
+    if !DataLock::was_taken(&dirs.data) {
+        return Ok(None);
+    }
+    Ok(match owner(dirs).await? {
+        Owner::Holder(holder) => Some(holder),
+        Owner::Us(_) => None,
+    })
+}
+
 /// Finds who owns the data folder. A process that is just starting is waited for.
 pub async fn owner(dirs: &Dirs) -> Result<Owner, HolderError> {
     dirs.prepare()?;
@@ -87,6 +98,13 @@ impl Holder {
     /// Asks for a document.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandError> {
         answer(self.request(reqwest::Method::GET, path).timeout(limits::API_ANSWER)).await
+    }
+
+    /// Asks for a text.
+    pub async fn text(&self, path: &str) -> Result<String, CommandError> {
+        // It may look at the relay and the keyring, each of which may hang.
+        let request = self.request(reqwest::Method::GET, path).timeout(3 * limits::API_ANSWER);
+        accepted(request).await?.text().await.map_err(silent)
     }
 
     /// Sends a command. Waits as long as stopping may take.

@@ -21,12 +21,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::page;
-use crate::config::ConfigView;
+use crate::config::{ConfigView, LogLevel};
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
 use crate::engines::CommandError;
 use crate::logs;
 use crate::resident::Resident;
+use crate::support;
 
 pub(super) fn router(resident: Resident) -> Router {
     Router::new()
@@ -37,6 +38,8 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/calls", get(calls))
         .route("/api/command", post(command))
         .route("/api/logs", get(log_tail))
+        .route("/api/logs/stream", get(log_stream))
+        .route("/api/support", get(support_text))
         .route("/api/config", get(config))
         .route("/api/doctor", get(examine))
         .route("/api/drill", post(drill))
@@ -149,27 +152,56 @@ async fn command(
     resident.dispatch(command).await.map(Json).map_err(failed)
 }
 
+/// How many of the newest lines, and the least that is shown.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tail {
     #[serde(default = "default_lines")]
     lines: usize,
+    #[serde(default = "every_level")]
+    level: LogLevel,
 }
 
 fn default_lines() -> usize {
     200
 }
 
+fn every_level() -> LogLevel {
+    LogLevel::Debug
+}
+
+fn no_log<E>(_: E) -> Refusal {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the log cannot be read")
+}
+
 async fn log_tail(
     State(resident): State<Resident>,
-    Query(Tail { lines }): Query<Tail>,
+    Query(Tail { lines, level }): Query<Tail>,
 ) -> Result<Json<Vec<String>>, Refusal> {
     let dir = resident.dirs().logs();
-    let read = tokio::task::spawn_blocking(move || logs::tail(&dir, lines)).await;
-    match read {
-        Ok(Ok(lines)) => Ok(Json(lines)),
-        _ => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the log cannot be read")),
-    }
+    let read = tokio::task::spawn_blocking(move || logs::tail(&dir, lines, level)).await;
+    Ok(Json(read.map_err(no_log)?.map_err(no_log)?))
+}
+
+/// Lines that are there, then each as it comes.
+async fn log_stream(
+    State(resident): State<Resident>,
+    Query(Tail { lines, level }): Query<Tail>,
+) -> Result<impl IntoResponse, Refusal> {
+    let dir = resident.dirs().logs();
+    let read = tokio::task::spawn_blocking(move || logs::follow(&dir, lines, level)).await;
+    let (known, follower) = read.map_err(no_log)?.map_err(no_log)?;
+    let coming = stream::unfold(follower, |mut follower| async move {
+        tokio::time::sleep(limits::SHELL_TURN_MAX).await;
+        let read = tokio::task::spawn_blocking(move || follower.more().map(|lines| (lines, follower))).await;
+        read.ok()?.ok().map(|(lines, follower)| (stream::iter(lines), follower))
+    });
+    Ok(events(stream::iter(known).chain(coming.flatten())))
+}
+
+async fn support_text(State(resident): State<Resident>) -> String {
+    let (status, config) = (resident.status(), resident.config().await.config);
+    support::text(resident.dirs(), Some(&status), config).await
 }
 
 async fn config(State(resident): State<Resident>) -> Json<ConfigView> {

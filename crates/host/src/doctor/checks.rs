@@ -11,6 +11,7 @@ use super::{Check, in_folder};
 use crate::config::{self, Config};
 use crate::files;
 use crate::http_client;
+use crate::lock::DataLock;
 use crate::paths::{self, Dirs};
 use crate::secrets::Secrets;
 
@@ -24,6 +25,11 @@ pub(super) fn config(dirs: &Dirs) -> (Config, Check) {
 }
 
 pub(super) fn folders(dirs: &Dirs) -> Check {
+    // Looking makes nothing, and closes no folder that is not ours.
+    if !DataLock::was_taken(&dirs.data) {
+        return Check::warning("data", format!("nothing ran on {} yet", dirs.data.display()))
+            .advise("holdfast serve makes it; if it should be there, look at --data-dir and HOLDFAST_DATA_DIR");
+    }
     match dirs.prepare() {
         Ok(()) => Check::ok("data", in_folder(&dirs.data)),
         Err(e) => Check::failed("data", e.to_string()),
@@ -50,6 +56,9 @@ pub(super) fn disk(data: &Path) -> Check {
 }
 
 pub(super) async fn credentials(dirs: &Dirs, config: &Config) -> Check {
+    if !DataLock::was_taken(&dirs.data) {
+        return Check::skipped("keyring", "no credentials are kept yet");
+    }
     let (data, store) = (dirs.data.clone(), config.secrets.store);
     match tokio::task::spawn_blocking(move || Secrets::open(&data, store)).await {
         Ok(Ok(secrets)) if secrets.in_file() => Check::ok("keyring", "not used; credentials stand in a 0600 file"),
@@ -98,6 +107,27 @@ pub(super) fn proxy() -> Check {
         [] => Check::ok("proxy", "none"),
         all => Check::ok("proxy", all.join(", ")),
     }
+}
+
+/// Whether the tray application's icon would be seen.
+#[cfg(target_os = "linux")]
+pub(super) async fn tray_host() -> Check {
+    let is_set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    if !is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") {
+        return Check::skipped("tray host", "there is no display");
+    }
+    match tokio::time::timeout(limits::API_ANSWER, crate::tray_host::shown()).await {
+        Ok(Some(true)) => Check::ok("tray host", "this desktop shows tray icons"),
+        Ok(Some(false)) => Check::warning("tray host", "nothing on this desktop shows tray icons")
+            .advise("start Holdfast again to open its window; GNOME needs an extension for AppIndicators"),
+        Ok(None) | Err(_) => Check::warning("tray host", "there is no session bus to show a tray icon through"),
+    }
+}
+
+/// Whether the tray application's icon would be seen.
+#[cfg(not(target_os = "linux"))]
+pub(super) async fn tray_host() -> Check {
+    Check::ok("tray host", "the system shows tray icons")
 }
 
 pub(super) fn trust(ca_file: Option<&Path>) -> Check {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::channels_engine::{removed, set_up};
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
 use crate::config::{self, Config, EditError};
@@ -39,6 +40,10 @@ impl CommandError {
 
     pub(crate) fn not_running() -> CommandError {
         CommandError::new("not_running", "no Holdfast runs on this data folder")
+    }
+
+    pub(crate) fn no_tray_here() -> CommandError {
+        CommandError::new("not_found", "this process is no tray application, which could be started at login")
     }
 
     pub(crate) fn failed(error: &dyn std::fmt::Display) -> CommandError {
@@ -110,9 +115,12 @@ impl Running {
             }
             Command::CutAllAccess {} => {
                 if let Some(link) = &self.link {
+                    self.keep_wanted(Some(Engine::Link), false).await;
                     let at_once = CancellationToken::new();
                     at_once.cancel();
                     link.stop(&self.hub, &at_once).await;
+                    // Nobody is trusted for what was answered before.
+                    link.set_ask(&self.config.lock().await.ask);
                 }
                 // Grants at a relay elsewhere are not ours to end; the answer must not look as if they were.
                 match self.relay {
@@ -120,11 +128,23 @@ impl Running {
                     None => Ok(json!({"revoked": null})),
                 }
             }
-            Command::Answer { .. } => Err(CommandError::new("not_found", "no call waits for an answer")),
-            Command::SeatTake { .. }
-            | Command::SeatRelease {}
-            | Command::ChannelSetup { .. }
-            | Command::ChannelRemove {} => Err(no_such_engine()),
+            Command::Answer { question, allow, remember } => {
+                match self.link.as_ref().is_some_and(|link| link.answer(&question, allow, remember)) {
+                    true => Ok(done()),
+                    false => Err(CommandError::new("not_found", "no call waits for this answer any more")),
+                }
+            }
+            Command::SeatTake { wait, force } => {
+                let channel = self.channel().await?;
+                self.keep_wanted(Some(Engine::Channels), true).await;
+                channel.take(&self.hub, wait, force).await
+            }
+            Command::SeatRelease {} => self.channel().await?.release().await,
+            Command::ChannelSetup { .. } | Command::ChannelRemove {} if self.link.is_none() => {
+                Err(relay_alone("channels are set up"))
+            }
+            Command::ChannelSetup { backend, token, base_url } => self.channel_setup(&backend, token, base_url).await,
+            Command::ChannelRemove {} => self.channel_remove().await,
             Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
             other => administer(&self.admin().await?, other).await,
         }
@@ -139,7 +159,15 @@ impl Running {
             .ok_or_else(|| CommandError::new("not_running", "the relay is stopped; `holdfast start relay` first"))
     }
 
+    /// What shall run is kept before it is tried: a failed start is tried again by the next one.
+    pub(super) async fn keep_wanted(&self, engine: Option<Engine>, runs: bool) {
+        let wanted = Arc::clone(&self.wanted);
+        // A disk that fails is told in the log.
+        let _ = tokio::task::spawn_blocking(move || wanted.set(engine, runs)).await;
+    }
+
     async fn start(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
+        self.keep_wanted(engine, true).await;
         let wanted = |e| engine.is_none_or(|wanted| wanted == e);
         let mut known = false;
         if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
@@ -152,14 +180,24 @@ impl Running {
         }
         if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
             known = true;
-            link.run(&self.hub);
+            let relay = match &self.relay {
+                Some(relay) => Some(relay.lock().await),
+                None => None,
+            };
+            link.run(relay.as_deref(), &self.secrets, &self.hub).await?;
         }
         if known { Ok(done()) } else { Err(no_such_engine()) }
     }
 
     async fn stop(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
+        self.keep_wanted(engine, false).await;
         let wanted = |e| engine.is_none_or(|wanted| wanted == e);
+        let channel = self.channels.lock().await.clone();
         let mut known = false;
+        if let (Some(channel), true) = (channel, wanted(Engine::Channels)) {
+            known = true;
+            channel.stop(&self.hub, &self.now).await;
+        }
         if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
             known = true;
             link.stop(&self.hub, &self.now).await;
@@ -205,8 +243,6 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::Answer { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
-        | Command::ChannelSetup { .. }
-        | Command::ChannelRemove {}
         | Command::Autostart { .. }
         | Command::OpenLogs {}
         | Command::Approve { .. } => Err(CommandError::not_running()),
@@ -218,6 +254,18 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
             let keys: Vec<String> = set.keys().cloned().collect();
             edited(dirs, set).await?;
             Ok(json!({"changed": [], "restart": keys}))
+        }
+        Command::ChannelSetup { backend, token, base_url } => {
+            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
+            let (set, answer) = set_up(&secrets, &backend, token, base_url).await?;
+            edited(dirs, set).await?;
+            Ok(answer)
+        }
+        Command::ChannelRemove {} => {
+            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
+            let (set, answer) = removed(&secrets, &config.channel)?;
+            edited(dirs, set).await?;
+            Ok(answer)
         }
         Command::DeviceToken { relay, token } => {
             let relay = relay_address(&relay)?;

@@ -15,8 +15,8 @@ use url::Url;
 
 use super::StartError;
 use super::relay_engine::RelayEngine;
-use crate::config::{Config, LinkConfig, PolicyConfig};
-use crate::exec::{ExecOptions, Executor as _, LocalExecutor};
+use crate::config::{AskConfig, Config, LinkConfig, PolicyConfig};
+use crate::exec::{ExecOptions, Executor as _, LocalExecutor, Told};
 use crate::link::{self, LinkHandle, LinkOptions, Proxies};
 use crate::paths::{self, Dirs};
 use crate::secrets::Secrets;
@@ -38,7 +38,8 @@ pub(crate) struct LinkEngine {
     executor: Arc<LocalExecutor>,
     settings: LinkConfig,
     dirs: Dirs,
-    relay: Url,
+    /// Where it goes. Of an embedded relay the port is known once that ran.
+    relay: Mutex<Url>,
     embedded: bool,
     /// Absent until there is a credential.
     link: Mutex<Option<(LinkHandle, SecretString)>>,
@@ -48,7 +49,7 @@ pub(crate) struct LinkEngine {
 
 impl std::fmt::Debug for LinkEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkEngine").field("relay", &self.relay.as_str()).finish_non_exhaustive()
+        f.debug_struct("LinkEngine").field("relay", &self.relay().as_str()).finish_non_exhaustive()
     }
 }
 
@@ -58,12 +59,15 @@ impl LinkEngine {
         config: &Config,
         secrets: &Secrets,
         embedded: Option<&RelayEngine>,
+        runs: bool,
         hub: &Arc<StatusHub>,
     ) -> Result<LinkEngine, StartError> {
         let workspace = paths::workspace(config.workspace.root.as_deref())?;
         let executor = LocalExecutor::open(ExecOptions {
             private: vec![dirs.config.clone()],
             diagnose: diagnose(hub),
+            ask: config.ask.rule(),
+            questions: questions(hub),
             ..ExecOptions::new(workspace.clone(), dirs.data.clone(), config.policy.policy())
         })?;
         let relay = match (embedded, &config.relay.url) {
@@ -83,25 +87,25 @@ impl LinkEngine {
             settings: config.link.clone(),
             dirs: dirs.clone(),
             embedded: embedded.is_some(),
-            relay,
+            relay: Mutex::new(relay),
             link: Mutex::new(None),
             replacing: tokio::sync::Mutex::new(()),
         };
-        let known = secrets.get(engine.secret_name().as_str())?;
-        let token = match embedded {
-            Some(relay) => Some(enrolled(relay, secrets, known).await?),
-            None => known,
-        };
-        match token {
-            Some(token) => engine.connect(token, hub).await?,
-            None => hub.no_credential(engine.relay.as_str()),
+        // Its own relay may have been left stopped; starting that starts the link too.
+        if runs && embedded.is_none_or(RelayEngine::runs) {
+            engine.run(embedded, secrets, hub).await?;
+        } else {
+            hub.engine(Engine::Link, EngineState::Stopped);
         }
-        hub.engine(Engine::Link, EngineState::Running);
         Ok(engine)
     }
 
+    fn relay(&self) -> Url {
+        self.relay.lock().clone()
+    }
+
     fn secret_name(&self) -> String {
-        if self.embedded { EMBEDDED.into() } else { credential_name(&self.relay) }
+        if self.embedded { EMBEDDED.into() } else { credential_name(&self.relay()) }
     }
 
     /// Dials with this credential. A link with another one is stopped first, and its calls with it: what they did for one
@@ -110,7 +114,7 @@ impl LinkEngine {
         let mut random = [0; InstanceId::RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
         let options = LinkOptions {
-            relay: self.relay.clone(),
+            relay: self.relay(),
             token: token.clone(),
             compat: if self.settings.compat.is_some() { Compat::Base } else { Compat::Holdfast },
             features: Features::all(),
@@ -139,18 +143,39 @@ impl LinkEngine {
         secrets: &Secrets,
         hub: &Arc<StatusHub>,
     ) -> Result<(), StartError> {
-        if relay.origin() != self.relay.origin() {
+        if relay.origin() != self.relay().origin() {
             return Ok(secrets.set(&credential_name(relay), &token)?);
         }
         secrets.set(&self.secret_name(), &token)?;
         self.connect(token, hub).await
     }
 
-    pub(super) fn run(&self, hub: &StatusHub) {
+    /// Dials, from now on. The link to a relay in this process begins when that has run for the first time.
+    pub(super) async fn run(
+        &self,
+        embedded: Option<&RelayEngine>,
+        secrets: &Secrets,
+        hub: &Arc<StatusHub>,
+    ) -> Result<(), StartError> {
         if let Some(link) = self.handle() {
             link.start();
+        } else {
+            let known = secrets.get(&self.secret_name())?;
+            let token = match embedded {
+                Some(relay) => {
+                    let token = enrolled(relay, secrets, known).await?;
+                    *self.relay.lock() = relay.own_address().ok_or(link::LinkError::Address("is missing"))?;
+                    Some(token)
+                }
+                None => known,
+            };
+            match token {
+                Some(token) => self.connect(token, hub).await?,
+                None => hub.no_credential(self.relay().as_str()),
+            }
         }
         hub.engine(Engine::Link, EngineState::Running);
+        Ok(())
     }
 
     /// Stops the link: calls may finish, unless `now` is cancelled.
@@ -192,7 +217,7 @@ impl LinkEngine {
     /// The relay, this device's credential, and the certificates to trust besides: what the drill calls with.
     pub(crate) fn caller(&self) -> Option<(Url, SecretString, Option<std::path::PathBuf>)> {
         let token = self.link.lock().as_ref().map(|(_, token)| token.clone())?;
-        Some((self.relay.clone(), token, self.settings.ca_file.clone()))
+        Some((self.relay(), token, self.settings.ca_file.clone()))
     }
 
     pub(super) fn set_policy(&self, policy: &PolicyConfig, hub: &StatusHub) {
@@ -201,6 +226,15 @@ impl LinkEngine {
             link.advertised_changed();
         }
         hub.app(|app| app.policy = Some(policy.in_force().as_str().into()));
+    }
+
+    pub(super) fn set_ask(&self, ask: &AskConfig) {
+        self.executor.set_ask(ask.rule());
+    }
+
+    /// Answers a call that asks before it runs; `false` when it does not wait any more.
+    pub(super) fn answer(&self, question: &str, allow: bool, remember: bool) -> bool {
+        self.executor.answer(question, allow, remember)
     }
 
     fn handle(&self) -> Option<LinkHandle> {
@@ -217,7 +251,7 @@ async fn enrolled(
     if let Some(token) = known.filter(|t| relay.knows(t.expose_secret())) {
         return Ok(token);
     }
-    let admin = relay.admin().ok_or(StartError::Interrupted)?;
+    let admin = relay.admin().ok_or(StartError::RelayStopped)?;
     let owner = admin.ensure_owner(OWNER).await?;
     let enrolled = admin.enrol_local(&owner.id, &machine_name()).await?;
     let token = SecretString::from(enrolled.token);
@@ -233,6 +267,16 @@ pub fn machine_name() -> String {
     #[cfg(not(unix))]
     let name = std::env::var("COMPUTERNAME").ok();
     name.filter(|n| !n.trim().is_empty()).unwrap_or_else(|| "this machine".into())
+}
+
+/// Tells the hub which calls ask before they run.
+fn questions(hub: &Arc<StatusHub>) -> Told {
+    let hub = Arc::downgrade(hub);
+    Arc::new(move |questions| {
+        if let Some(hub) = hub.upgrade() {
+            hub.questions(questions);
+        }
+    })
 }
 
 /// What `diagnose_runtime` shows: counts and states, no address and no name.

@@ -1,23 +1,27 @@
-//! The engines of one process: the embedded relay, and the link with the executor behind it.
+//! The engines of one process: the embedded relay, the link with the executor behind it, and the channel.
 //! [`Resident`](crate::resident::Resident) starts and stops them.
 
+mod channels_engine;
 mod dispatch;
 mod link_engine;
 mod options;
 mod relay_engine;
 mod reload;
+mod wanted;
 
 pub(crate) use dispatch::done;
 pub use dispatch::{CommandError, offline};
 pub use link_engine::machine_name;
 pub use options::{EngineOptions, Mode, Overrides, StartError};
 pub use relay_engine::closed_store;
+pub(crate) use wanted::Wanted;
 
 use std::sync::Arc;
 
+use holdfast_core::command::Engine;
 use holdfast_core::limits;
 use holdfast_core::status::LinkState;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,6 +30,7 @@ use crate::logs::Logs;
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
 use crate::status_hub::StatusHub;
+use channels_engine::ChannelsEngine;
 use link_engine::LinkEngine;
 use relay_engine::RelayEngine;
 
@@ -40,6 +45,10 @@ pub(crate) struct Running {
     config: Mutex<Config>,
     relay: Option<Mutex<RelayEngine>>,
     pub(crate) link: Option<LinkEngine>,
+    /// Absent until a channel is set up that can be used.
+    channels: Mutex<Option<ChannelsEngine>>,
+    channel_changed: Notify,
+    wanted: Arc<Wanted>,
     /// These engines end.
     ended: CancellationToken,
     /// The process ends, and waits for nothing.
@@ -48,14 +57,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the engines. The caller owns the data folder.
+    /// Starts the engines that are wanted. The caller owns the data folder.
     pub(crate) async fn begin(
         options: &EngineOptions,
         hub: &Arc<StatusHub>,
         logs: &Arc<Logs>,
+        wanted: Wanted,
         now: &CancellationToken,
     ) -> Result<Arc<Running>, StartError> {
-        let EngineOptions { dirs, mode, overrides } = options;
+        let EngineOptions { dirs, mode, overrides, program: _ } = options;
         let config = overrides.over(config::read(&dirs.config_file())?);
         logs.set_level(config.log.level);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), ?mode, "start");
@@ -67,11 +77,14 @@ impl Running {
         };
         let mut relay = match (mode, &config.relay.url) {
             (Mode::Serve, Some(_)) => None,
-            _ => Some(RelayEngine::start(dirs, &config, hub).await?),
+            _ => Some(RelayEngine::start(dirs, &config, wanted.runs(Engine::Relay), hub).await?),
         };
         let link = match mode {
             Mode::Relay => Ok(None),
-            Mode::Serve => LinkEngine::start(dirs, &config, &secrets, relay.as_ref(), hub).await.map(Some),
+            Mode::Serve => {
+                let runs = wanted.runs(Engine::Link);
+                LinkEngine::start(dirs, &config, &secrets, relay.as_ref(), runs, hub).await.map(Some)
+            }
         };
         let link = match (link, &mut relay) {
             (Ok(link), _) => link,
@@ -91,10 +104,14 @@ impl Running {
             config: Mutex::new(config),
             relay: relay.map(Mutex::new),
             link,
+            channels: Mutex::default(),
+            channel_changed: Notify::new(),
+            wanted: Arc::new(wanted),
             ended: CancellationToken::new(),
             now: now.clone(),
             tasks: TaskTracker::new(),
         });
+        running.renew_channel(true).await;
         running.tasks.spawn(reload::follow(Arc::clone(&running)));
         Ok(running)
     }
@@ -103,6 +120,9 @@ impl Running {
     pub(crate) async fn end(&self) {
         tracing::info!("stop");
         self.ended.cancel();
+        if let Some(channel) = self.channels.lock().await.take() {
+            channel.shutdown(&self.now).await;
+        }
         if let Some(link) = &self.link {
             link.stop(&self.hub, &self.now).await;
             link.shutdown().await;

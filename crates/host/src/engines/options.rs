@@ -22,6 +22,8 @@ pub struct EngineOptions {
     pub mode: Mode,
     /// What the command line says; it wins over the file.
     pub overrides: Overrides,
+    /// The program that may be started at login, where this process is the tray application.
+    pub program: Option<PathBuf>,
 }
 
 /// Which engines a process hosts.
@@ -127,6 +129,9 @@ pub enum StartError {
     /// The relay refused to enrol its own machine.
     #[error("this machine could not be enrolled at its own relay: {0}")]
     Enrol(#[from] holdfast_relay::ApiError),
+    /// The link needs the relay in this process.
+    #[error("the relay of this machine is stopped; `holdfast start relay` first")]
+    RelayStopped,
     /// A reverse proxy's network.
     #[error("behind_proxy: {0:?} is not a network such as 10.0.0.0/8")]
     Network(String),

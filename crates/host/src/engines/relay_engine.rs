@@ -29,9 +29,18 @@ impl std::fmt::Debug for RelayEngine {
 }
 
 impl RelayEngine {
-    pub(super) async fn start(dirs: &Dirs, config: &Config, hub: &Arc<StatusHub>) -> Result<RelayEngine, StartError> {
+    pub(super) async fn start(
+        dirs: &Dirs,
+        config: &Config,
+        runs: bool,
+        hub: &Arc<StatusHub>,
+    ) -> Result<RelayEngine, StartError> {
         let mut engine = RelayEngine { options: options(dirs, config)?, handle: None };
-        engine.run(hub).await?;
+        if runs {
+            engine.run(hub).await?;
+        } else {
+            hub.engine(Engine::Relay, EngineState::Stopped);
+        }
         Ok(engine)
     }
 
@@ -58,6 +67,10 @@ impl RelayEngine {
             handle.shutdown().await;
         }
         hub.engine(Engine::Relay, EngineState::Stopped);
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.handle.is_some()
     }
 
     /// Administration, while it runs.
