@@ -6,7 +6,7 @@ import { refusalOf } from '../told.ts';
 import { lineOf, type Line } from './lines.ts';
 
 const FIRST = 500;
-const KEPT = 2_000;
+const KEPT = 1_000;
 const AGAIN_MS = 1_000;
 
 export class Tail {
