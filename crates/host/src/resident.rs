@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use holdfast_core::command::{Command, Engine};
+use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
 use http::{Request, Response};
@@ -124,6 +125,11 @@ impl Resident {
     /// Status at this moment.
     pub fn status(&self) -> Arc<StatusSnapshot> {
         self.0.hub.snapshot()
+    }
+
+    /// Which notices the person wants, as it changes.
+    pub fn notices(&self) -> watch::Receiver<NoticeSwitches> {
+        self.0.hub.notices()
     }
 
     /// The address of the loopback API, once it listens.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use holdfast_core::command::Engine;
 use holdfast_core::daemon::{CallStep, Told};
+use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
     AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus, StatusSnapshot, Timeline,
@@ -32,6 +33,8 @@ pub struct StatusHub {
     steps: broadcast::Sender<TimelineEntry>,
     timeline: Mutex<Timeline>,
     changed: tokio::sync::Notify,
+    /// What the configuration in force says of notices: for the shell that shows them, beside the status they are about.
+    notices: watch::Sender<NoticeSwitches>,
 }
 
 #[derive(Debug)]
@@ -78,6 +81,7 @@ impl StatusHub {
             steps: broadcast::Sender::new(limits::STEPS_QUEUE),
             timeline: Mutex::new(Timeline::default()),
             changed: tokio::sync::Notify::new(),
+            notices: watch::Sender::new(NoticeSwitches::default()),
         })
     }
 
@@ -109,6 +113,16 @@ impl StatusHub {
     /// Snapshots as they change.
     pub fn watch(&self) -> watch::Receiver<Arc<StatusSnapshot>> {
         self.published.subscribe()
+    }
+
+    /// Which notices are wanted, as it changes.
+    pub fn notices(&self) -> watch::Receiver<NoticeSwitches> {
+        self.notices.subscribe()
+    }
+
+    /// Another configuration is in force.
+    pub(crate) fn set_notices(&self, switches: NoticeSwitches) {
+        self.notices.send_if_modified(|now| std::mem::replace(now, switches) != switches);
     }
 
     /// Steps numbered `from` and later that are still known, and those to come.

@@ -4,6 +4,7 @@ mod calls;
 mod channel;
 mod edit;
 mod error;
+mod notices;
 mod read;
 mod reload;
 mod watch;
@@ -12,6 +13,7 @@ pub use calls::{AskConfig, AskTools, CallsConfig, PowerConfig};
 pub use edit::{ConfigView, EditError, edit, view};
 pub use channel::{ChannelConfig, ChannelService, OnStart};
 pub use error::ConfigError;
+pub use notices::NoticesConfig;
 pub use read::{parse, read, schema};
 pub use reload::{Applied, apply};
 pub use watch::watch;
@@ -46,6 +48,8 @@ pub struct Config {
     pub calls: CallsConfig,
     /// The bot at a chat service.
     pub channel: ChannelConfig,
+    /// Which notices the desktop shows.
+    pub notices: NoticesConfig,
     /// Where this machine keeps its credentials.
     pub secrets: SecretsConfig,
     /// What is logged.

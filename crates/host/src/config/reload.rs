@@ -18,7 +18,7 @@ pub struct Applied {
     pub not_loosened: Option<Profile>,
 }
 
-/// Applies what can be applied: the log level, how calls are treated, the channel, and a stricter policy. Everything else waits for a
+/// Applies what can be applied: the log level, the notices, how calls are treated, the channel, and a stricter policy. Everything else waits for a
 /// restart. `may_loosen` is for a policy that the owner asked for by a command, not by an edit of the file.
 pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
     let mut applied =
@@ -39,6 +39,10 @@ pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
             }
             "power.keep_awake" => {
                 applied.running.power = edited.power.clone();
+                applied.changed.push(key);
+            }
+            notice if notice.starts_with("notices.") => {
+                applied.running.notices = edited.notices.clone();
                 applied.changed.push(key);
             }
             "calls.keep_bodies" => {
@@ -101,9 +105,11 @@ mod tests {
         edited.relay.listen = "127.0.0.1:1".parse().unwrap();
         edited.link.ca_file = Some("ca.pem".into());
         edited.log.level = LogLevel::Debug;
+        edited.notices.seat = false;
         let applied = apply(&Config::default(), &edited, false);
         assert_eq!(applied.restart, ["relay.listen", "link.ca_file"]);
-        assert_eq!(applied.changed, ["log.level"]);
+        assert_eq!(applied.changed, ["notices.seat", "log.level"]);
+        assert!(!applied.running.notices.seat);
         assert_eq!(applied.running.relay, Config::default().relay);
         assert_eq!(applied.running.log.level, LogLevel::Debug);
     }

@@ -68,6 +68,7 @@ impl Running {
         let EngineOptions { dirs, mode, overrides, program: _ } = options;
         let config = overrides.over(config::read(&dirs.config_file())?);
         logs.set_level(config.log.level);
+        hub.set_notices(config.notices.switches());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), ?mode, "start");
         let secrets = {
             let (data, store) = (dirs.data.clone(), config.secrets.store);

@@ -77,6 +77,7 @@ impl Running {
         if applied.running.channel != config.channel {
             self.channel_changed.notify_one();
         }
+        self.hub.set_notices(applied.running.notices.switches());
         *config = applied.running.clone();
         if !applied.changed.is_empty() {
             tracing::info!(keys = applied.changed.join(", "), "configuration applied");
