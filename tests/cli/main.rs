@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod ask;
 mod clients;
 mod devices;
 mod embedded;

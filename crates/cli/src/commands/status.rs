@@ -37,6 +37,14 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
     for warning in &snapshot.health {
         print::line(&format!("  ! {}", print::shown(&warning.text)));
     }
+    for question in &snapshot.questions {
+        let client = question.client.as_deref().map_or("a client", |client| client);
+        let what = question.summary.as_deref().unwrap_or_default();
+        let asks = format!("{client} asks to run {} {what}", question.tool);
+        let left = question.expires_at.saturating_sub(now) / 1000;
+        let how = format!("holdfast answer {} yes|no", question.id);
+        print::line(&format!("  ? {} ({left} s left: {how})", print::shown(asks.trim_end())));
+    }
     if let Some(last) = snapshot.outages.last() {
         let end = last.ended_at.unwrap_or(now);
         let seconds = end.saturating_sub(last.started_at) / 1000;

@@ -24,6 +24,8 @@ pub(super) struct Call {
     pub(super) stop: CancellationToken,
     /// Somebody who listens to progress.
     pub(super) progress: Option<Reporter>,
+    /// What was left of its budget when the work began.
+    pub(super) budget: Duration,
 }
 
 /// To whom process sessions and kept results belong: an account and one of its clients.
@@ -55,22 +57,31 @@ impl Call {
 
     /// Does work, and meanwhile reports to whoever listens; `say` gets the time since the start.
     pub(super) async fn reporting<T>(&self, work: impl Future<Output = T>, say: impl Fn(Duration) -> Progress) -> T {
-        let Some(progress) = &self.progress else { return work.await };
-        let start = Instant::now();
-        let mut turn = tokio::time::interval_at(start + limits::PROGRESS_EVERY, limits::PROGRESS_EVERY);
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                _ = turn.tick() => progress(say(start.elapsed())),
-            }
-        }
+        reporting(self.progress.as_ref(), work, say).await
     }
 
     /// Ends a long loop when nobody wants its result.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         if self.stop.is_cancelled() { Err(stopped()) } else { Ok(()) }
+    }
+}
+
+/// Does work, and meanwhile reports; `say` gets the time since the start.
+pub(super) async fn reporting<T>(
+    progress: Option<&Reporter>,
+    work: impl Future<Output = T>,
+    say: impl Fn(Duration) -> Progress,
+) -> T {
+    let Some(progress) = progress else { return work.await };
+    let start = Instant::now();
+    let mut turn = tokio::time::interval_at(start + limits::PROGRESS_EVERY, limits::PROGRESS_EVERY);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            _ = turn.tick() => progress(say(start.elapsed())),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use holdfast_core::ask::AskRule;
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::CallId;
 use holdfast_core::limits;
@@ -18,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::ask::Told;
 use super::call::{Call, Owner, stopped};
 use super::env::Env;
 use super::{Advertised, CallSink, CancelReason, Executor, Extra, Outcome, ProbeSink, Run};
@@ -33,6 +35,10 @@ pub struct ExecOptions {
     pub private: Vec<PathBuf>,
     /// The device's policy.
     pub policy: Policy,
+    /// Which calls ask the person at this machine first.
+    pub ask: AskRule,
+    /// Where the questions that wait are told.
+    pub questions: Told,
     /// Tools of benches and tests.
     pub extra: Vec<Extra>,
     /// What `diagnose_runtime` shows of the link and the engines, as an object of groups; `relay` is one.
@@ -40,13 +46,15 @@ pub struct ExecOptions {
 }
 
 impl ExecOptions {
-    /// The options of an executor without extras, whose `diagnose_runtime` knows no link.
+    /// The options of an executor without extras that asks nobody and whose `diagnose_runtime` knows no link.
     pub fn new(workspace: PathBuf, data_dir: PathBuf, policy: Policy) -> ExecOptions {
         ExecOptions {
             workspace,
             data_dir,
             private: Vec::new(),
             policy,
+            ask: AskRule::default(),
+            questions: Arc::new(|_| ()),
             extra: Vec::new(),
             diagnose: Arc::new(|| serde_json::json!({})),
         }
@@ -127,6 +135,16 @@ impl LocalExecutor {
         *self.policy.write() = policy;
     }
 
+    /// Puts another rule in force about which calls ask first. What was remembered is forgotten.
+    pub fn set_ask(&self, rule: AskRule) {
+        self.env.asking.set_rule(rule);
+    }
+
+    /// Answers a question; `false` when it does not wait any more.
+    pub fn answer(&self, question: &str, allow: bool, remember: bool) -> bool {
+        self.env.asking.answer(question, allow, remember)
+    }
+
     /// How many calls hold a place now.
     pub fn running(&self) -> usize {
         self.places.lock().running.len()
@@ -192,11 +210,15 @@ impl Executor for LocalExecutor {
         let owner = Owner::of(&run.authorization);
         let progress = run.progress.then(|| sink.reporter()).flatten();
         let Running { stop, why, .. } = running;
+        let given = run.budget;
         let task = async move {
             let work = async {
+                let waited = env.asking.pass(&tool, &run, &stop, progress.as_ref()).await?;
+                let budget = given.saturating_sub(waited);
                 match work {
                     Work::Own(tool) => {
-                        let call = Call { owner: owner.clone(), policy, arguments: run.arguments, stop, progress };
+                        let owner = owner.clone();
+                        let call = Call { owner, policy, arguments: run.arguments, stop, progress, budget };
                         super::route::run(&env, tool.name, call).await
                     }
                     Work::Extra(extra) => {
@@ -209,7 +231,7 @@ impl Executor for LocalExecutor {
             };
             let panicked = |_| Err(ToolError::new(Code::InternalError, "the tool failed unexpectedly"));
             let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked);
-            let outcome = say_why(outcome, why.get().copied(), &tool, run.budget);
+            let outcome = say_why(outcome, why.get().copied(), &tool, given);
             let outcome = env.results.fit(&owner, outcome).await;
             drop(taken);
             sink.finish(outcome);

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::Mutex;
 
+use super::ask::Asking;
 use super::files::Workspace;
 use super::process::{Sessions, Trees};
 use super::results::Results;
@@ -16,6 +17,7 @@ pub(super) struct Env {
     pub(super) trees: Arc<Trees>,
     pub(super) sessions: Sessions,
     pub(super) results: Results,
+    pub(super) asking: Asking,
     /// Home of programs under a minimal environment.
     pub(super) home: PathBuf,
     /// Changes of files happen one after the other.
@@ -27,7 +29,7 @@ pub(super) struct Env {
 
 impl Env {
     pub(super) fn open(options: ExecOptions, running: Box<dyn Fn() -> usize + Send + Sync>) -> Result<Env, OpenError> {
-        let ExecOptions { workspace, data_dir, mut private, diagnose, .. } = options;
+        let ExecOptions { workspace, data_dir, mut private, diagnose, ask, questions, .. } = options;
         let folder = |name: &str| {
             let path = data_dir.join(name);
             crate::files::make_dir(&path).map(|()| path).map_err(|e| OpenError::Data(std::io::Error::other(e)))
@@ -40,6 +42,7 @@ impl Env {
             trees: Trees::open(calls).map_err(OpenError::Data)?,
             sessions: Sessions::default(),
             results: Results::open(results).map_err(OpenError::Data)?,
+            asking: Asking::new(ask, questions),
             home,
             mutations: Arc::default(),
             diagnose,

@@ -4,6 +4,7 @@
 //! executor's duty is that a cancelled call leaves no process behind. Nothing below this module logs arguments, paths,
 //! environments or output.
 
+mod ask;
 mod awake;
 mod call;
 mod dispatch;
@@ -25,6 +26,7 @@ use holdfast_core::id::CallId;
 use holdfast_core::tools::Tool;
 use serde_json::value::RawValue;
 
+pub use ask::Told;
 pub use dispatch::{ExecOptions, LocalExecutor, OpenError};
 
 /// How a call ended: its result as raw JSON, encoded once, or an error.

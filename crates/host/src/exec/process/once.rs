@@ -60,19 +60,21 @@ struct Finished {
 
 pub(in crate::exec) async fn run_process(env: &Arc<Env>, call: &Call) -> Outcome {
     let args: RunProcess = call.arguments()?;
-    let timeout = timeout(args.timeout_seconds)?;
+    let timeout = timeout(call, args.timeout_seconds)?;
     run(env, call, environment::command(env, call, &args.argv, &args.cwd)?, timeout).await
 }
 
 pub(in crate::exec) async fn exec_command(env: &Arc<Env>, call: &Call) -> Outcome {
     let args: ExecCommand = call.arguments()?;
-    let timeout = timeout(args.timeout_seconds)?;
+    let timeout = timeout(call, args.timeout_seconds)?;
     run(env, call, environment::shell(env, call, &args.command)?, timeout).await
 }
 
-fn timeout(seconds: Option<u64>) -> Result<Duration, ToolError> {
+/// The program's own time. It ends before the call's budget, so that what the program wrote until then still arrives.
+fn timeout(call: &Call, seconds: Option<u64>) -> Result<Duration, ToolError> {
     let (max, default) = (limits::EXEC_TIMEOUT_MAX.as_secs() as usize, limits::EXEC_TIMEOUT_DEFAULT.as_secs() as usize);
-    bounded("timeout_seconds", seconds, 1, max, default).map(|seconds| Duration::from_secs(seconds as u64))
+    let asked = Duration::from_secs(bounded("timeout_seconds", seconds, 1, max, default)? as u64);
+    Ok(asked.min(call.budget.saturating_sub(limits::SETTLEMENT).max(Duration::from_secs(1))))
 }
 
 /// How a program run to its end came to it.

@@ -1,5 +1,6 @@
 //! Tools through the executor's own seam, with real files and processes in temporary folders.
 
+mod ask;
 mod dispatch;
 mod files;
 #[cfg(unix)]
@@ -52,8 +53,15 @@ impl Bench {
     }
 
     fn with(profile: Profile, extra: Vec<Extra>) -> Bench {
+        Bench::adjusted(profile, |options| options.extra = extra)
+    }
+
+    fn adjusted(profile: Profile, adjust: impl FnOnce(&mut ExecOptions)) -> Bench {
         let (workspace, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        let executor = open(workspace.path(), data.path(), profile, extra);
+        let mut options =
+            ExecOptions::new(workspace.path().into(), data.path().into(), Policy::of(profile, "explicit"));
+        adjust(&mut options);
+        let executor = LocalExecutor::open(options).unwrap();
         Bench { workspace, data, executor }
     }
 
