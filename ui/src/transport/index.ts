@@ -36,7 +36,7 @@ export class ApiError extends Error {
 /** The item of one line: `data: {…}` of an event stream or a line of ndjson; undefined for comments and field lines. */
 export function itemOf(line: string): unknown {
   const text = line.startsWith('data:') ? line.slice(5).trim() : line.trim();
-  return text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : undefined;
+  return /^[{["]/.test(text) ? JSON.parse(text) : undefined;
 }
 
 export function openTransport(): Promise<Transport> {

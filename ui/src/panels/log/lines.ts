@@ -56,9 +56,8 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Lines of this level and more important ones, with every word of the search. */
-export function found(lines: Line[], level: Level, search: string): Line[] {
+/** Lines with every word of the search. */
+export function found(lines: Line[], search: string): Line[] {
   const words = search.toLowerCase().split(/\s+/).filter((word) => word !== '');
-  const least = LEVELS.indexOf(level);
-  return lines.filter((line) => LEVELS.indexOf(line.level) <= least && words.every((word) => line.plain.includes(word)));
+  return words.length === 0 ? lines : lines.filter((line) => words.every((word) => line.plain.includes(word)));
 }

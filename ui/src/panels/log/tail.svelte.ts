@@ -2,64 +2,56 @@
 
 import { app } from '../../state/app.svelte.ts';
 import type { ApiError } from '../../transport/index.ts';
-import { refusalOf } from '../told.ts';
-import { lineOf, type Line } from './lines.ts';
+import { lineOf, type Level, type Line } from './lines.ts';
 
 const FIRST = 500;
 const KEPT = 1_000;
 const AGAIN_MS = 1_000;
 
 export class Tail {
-  /** Oldest first; null until the first answer. */
-  lines = $state.raw<Line[] | null>(null);
+  /** Oldest first. */
+  lines = $state.raw<Line[]>([]);
   refusal = $state.raw<ApiError | null>(null);
   #next = 0;
   #stop = (): void => {};
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #waiting: Line[] = [];
+  #came: Line[] = [];
+  #fresh = true;
 
-  /** For an `$effect`: follows until the returned function is called. */
-  follow = (): (() => void) => {
-    void this.#begin();
+  /** For an `$effect`: follows lines of this level and more important ones until the returned function is called. */
+  follow(level: Level): () => void {
+    this.lines = [];
+    this.#begin(level);
     return () => {
       clearTimeout(this.#timer);
       this.#stop();
+      this.#came = [];
     };
-  };
+  }
 
-  async #begin(): Promise<void> {
-    try {
-      const known = await app.transport.request<unknown[]>('GET', `/api/logs?lines=${FIRST}`);
-      this.lines = known.map((line) => this.#line(line));
-      this.refusal = null;
-    } catch (error) {
-      this.refusal = refusalOf(error);
-      this.#later();
-      return;
-    }
+  /** The lines that are known come again with each stream: they take the place of what is shown. */
+  #begin(level: Level): void {
+    this.#fresh = true;
     this.#stop = app.transport.stream(
-      '/api/logs/stream',
-      (item) => this.#take(this.#line(item)),
-      () => this.#later(),
+      `/api/logs/stream?lines=${FIRST}&level=${level}`,
+      (item) => this.#take(item),
+      (why) => {
+        this.refusal = why;
+        this.#timer = setTimeout(() => this.#begin(level), AGAIN_MS);
+      },
     );
   }
 
-  #line(came: unknown): Line {
-    this.#next += 1;
-    return lineOf(came, this.#next);
-  }
-
   /** A burst of lines is drawn once. */
-  #take(line: Line): void {
-    if (this.#waiting.push(line) > 1) return;
-    requestAnimationFrame(() => {
-      this.lines = [...(this.lines ?? []), ...this.#waiting].slice(-KEPT);
-      this.#waiting = [];
-    });
+  #take(item: unknown): void {
+    this.refusal = null;
+    this.#next += 1;
+    if (this.#came.push(lineOf(item, this.#next)) === 1) requestAnimationFrame(() => this.#draw());
   }
 
-  #later(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#begin(), AGAIN_MS);
+  #draw(): void {
+    if (this.#came.length === 0) return;
+    this.lines = [...(this.#fresh ? [] : this.lines), ...this.#came].slice(-KEPT);
+    [this.#came, this.#fresh] = [[], false];
   }
 }
