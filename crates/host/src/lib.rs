@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod autostart;
+pub mod bridge;
 pub mod channel;
 pub mod config;
 pub mod doctor;

@@ -30,7 +30,7 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
         holdfast_host::runtime::raise_descriptor_limit();
     }
     let mut signals = holdfast_host::runtime::signals()?;
-    let options = EngineOptions { dirs: folders.dirs()?, mode, overrides };
+    let options = EngineOptions { dirs: folders.dirs()?, mode, overrides, program: None };
     let resident = tokio::select! {
         started = Resident::launch(options) => started?,
         _ = signals.recv() => return Ok(()),
