@@ -295,6 +295,8 @@ limits! {
     HOLDER_WAIT: Duration = secs(5), "time", "How long a command waits for a starting holder to name its API.";
     READY_WAIT: Duration = secs(10), "time", "How long a start waits for its own embedded relay to prove the link before it says ready.";
     OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";
+    KEEP_AWAKE_AFTER: Duration = secs(1), "time", "How long calls run before idle sleep is held off, so that short ones trouble nobody; far below what any system waits before it sleeps.";
+    MAINS_LOOK: Duration = secs(30), "time", "How often mains power is looked for while calls run.";
     OUTAGES_SAVE: Duration = secs(60), "time", "How often an outage that lasts is written to disk.";
 
     ["The tray application"]

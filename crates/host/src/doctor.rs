@@ -123,6 +123,7 @@ pub async fn examine(dirs: &Dirs, running: Option<&StatusSnapshot>) -> Report {
     found.push(checks::workspace(&config, running));
     found.push(checks::link(running));
     found.push(checks::tray_host().await);
+    found.push(checks::awake(&config).await);
     found.push(checks::proxy());
     let ca_file = config.link.ca_file.as_deref();
     found.push(checks::trust(ca_file));

@@ -18,6 +18,7 @@ pub mod lock;
 pub mod logs;
 pub mod open;
 pub mod paths;
+pub mod power;
 pub mod resident;
 pub mod runtime;
 pub mod seat;

@@ -13,6 +13,7 @@ use crate::files;
 use crate::http_client;
 use crate::lock::DataLock;
 use crate::paths::{self, Dirs};
+use crate::power;
 use crate::secrets::Secrets;
 
 pub(super) fn config(dirs: &Dirs) -> (Config, Check) {
@@ -92,6 +93,19 @@ pub(super) fn link(running: Option<&StatusSnapshot>) -> Check {
         LinkState::Outage => Check::failed("link", found),
         LinkState::Stopped => Check::warning("link", found).advise("holdfast start link"),
         LinkState::Connecting | LinkState::Blip | LinkState::Recovering => Check::warning("link", found),
+    }
+}
+
+/// Whether idle sleep can be held off while calls run.
+pub(super) async fn awake(config: &Config) -> Check {
+    if !config.power.keep_awake {
+        return Check::skipped("awake", "calls do not keep this machine from falling asleep: power.keep_awake is off");
+    }
+    match power::Locks::default().hold().await {
+        Ok(_) if power::Mains::default().present() => Check::ok("awake", "calls keep this machine from falling asleep"),
+        Ok(_) => Check::ok("awake", "on battery, calls do not keep this machine from falling asleep"),
+        Err(e) => Check::warning("awake", format!("this machine may fall asleep while calls run: {e}"))
+            .advise("calls go on after it wakes; for long ones switch automatic sleep off"),
     }
 }
 

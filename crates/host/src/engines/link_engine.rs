@@ -10,6 +10,7 @@ use holdfast_core::status::{EngineState, LinkState};
 use holdfast_core::wire::Features;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -19,6 +20,7 @@ use crate::config::{AskConfig, Config, LinkConfig, PolicyConfig};
 use crate::exec::{ExecOptions, Executor as _, LocalExecutor, Told};
 use crate::link::{self, LinkHandle, LinkOptions, Proxies};
 use crate::paths::{self, Dirs};
+use crate::power;
 use crate::secrets::Secrets;
 use crate::status_hub::StatusHub;
 
@@ -36,6 +38,8 @@ pub(super) fn credential_name(relay: &Url) -> String {
 /// The link and its executor.
 pub(crate) struct LinkEngine {
     executor: Arc<LocalExecutor>,
+    /// Whether the machine may not fall asleep while calls run.
+    keep_awake: watch::Sender<bool>,
     settings: LinkConfig,
     dirs: Dirs,
     /// Where it goes. Of an embedded relay the port is known once that ran.
@@ -82,11 +86,15 @@ impl LinkEngine {
                 app.mcp = relay.join("mcp").ok().map(String::from);
             }
         });
+        let keep_awake = watch::Sender::new(config.power.keep_awake);
+        let (busy, wanted) = (executor.busy(), keep_awake.subscribe());
+        tokio::spawn(power::keep_awake(power::Locks::default(), power::Mains::default(), busy, wanted));
         let engine = LinkEngine {
             executor,
             settings: config.link.clone(),
             dirs: dirs.clone(),
             embedded: embedded.is_some(),
+            keep_awake,
             relay: Mutex::new(relay),
             link: Mutex::new(None),
             replacing: tokio::sync::Mutex::new(()),
@@ -230,6 +238,10 @@ impl LinkEngine {
 
     pub(super) fn set_ask(&self, ask: &AskConfig) {
         self.executor.set_ask(ask.rule());
+    }
+
+    pub(super) fn set_keep_awake(&self, on: bool) {
+        self.keep_awake.send_replace(on);
     }
 
     /// Answers a call that asks before it runs; `false` when it does not wait any more.

@@ -69,10 +69,11 @@ impl Running {
         {
             link.set_policy(&applied.running.policy, &self.hub);
         }
-        if applied.running.ask != config.ask
-            && let Some(link) = &self.link
-        {
-            link.set_ask(&applied.running.ask);
+        if let Some(link) = &self.link {
+            if applied.running.ask != config.ask {
+                link.set_ask(&applied.running.ask);
+            }
+            link.set_keep_awake(applied.running.power.keep_awake);
         }
         if applied.running.channel != config.channel {
             self.channel_changed.notify_one();

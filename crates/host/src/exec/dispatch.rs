@@ -16,6 +16,7 @@ use holdfast_core::policy::Policy;
 use holdfast_core::tools::{self, Place, Refusal, Tool};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -87,6 +88,15 @@ pub struct LocalExecutor {
 struct Places {
     closed: bool,
     running: HashMap<CallId, Running>,
+    busy: watch::Sender<bool>,
+}
+
+impl Places {
+    /// Tells whoever waits for the first call to come or the last one to go.
+    fn tell(&self) {
+        let now = !self.running.is_empty();
+        self.busy.send_if_modified(|busy| std::mem::replace(busy, now) != now);
+    }
 }
 
 struct Running {
@@ -103,7 +113,9 @@ struct Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.places.lock().running.remove(&self.id);
+        let mut places = self.places.lock();
+        places.running.remove(&self.id);
+        places.tell();
     }
 }
 
@@ -150,6 +162,11 @@ impl LocalExecutor {
         self.places.lock().running.len()
     }
 
+    /// Whether any call holds a place, as it changes.
+    pub fn busy(&self) -> watch::Receiver<bool> {
+        self.places.lock().busy.subscribe()
+    }
+
     fn admit(&self, run: &Run) -> Result<(Work, Policy), ToolError> {
         let extra = self.extra.iter().find(|extra| extra.tool.name == run.tool);
         let (work, class) = match (tools::find(&run.tool), extra) {
@@ -188,6 +205,7 @@ impl LocalExecutor {
         let kept = running();
         let ours = Running { control, stop: kept.stop.clone(), why: Arc::clone(&kept.why) };
         places.running.insert(id.clone(), kept);
+        places.tell();
         Ok((Taken { places: Arc::clone(&self.places), id: id.clone() }, ours))
     }
 }
