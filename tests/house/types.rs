@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use holdfast_core::command::Command;
 use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry};
+use holdfast_host::config::ConfigView;
 use holdfast_host::doctor::Report;
 use holdfast_host::drill::{DrillLine, DrillOrder};
 use holdfast_host::engines::CommandError;
@@ -66,6 +67,7 @@ fn the_windows_types_are_in_date() {
     all.visit::<DrillOrder>();
     all.visit::<DrillLine>();
     all.visit::<Report>();
+    all.visit::<ConfigView>();
     let header = "// Made by `make types` from the Rust types of the same names; change them there.\n";
     let declarations: Vec<&str> = all.found.values().map(String::as_str).collect();
     pages::check("ui/src/api/types.ts", "make types", &format!("{header}\n{}", declarations.join("\n")));

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use holdfast_testkit::home::Home;
+use holdfast_testkit::oauth::OAuthClient;
 use holdfast_testkit::process::Process;
 use serde_json::{Value, json};
 
@@ -249,4 +250,83 @@ async fn the_browser_is_handed_the_address_and_nothing_else() {
     assert!(lines.starts_with(&format!("http://{}/#", api.address)) && lines.lines().count() == 1, "{lines}");
     let nobody = Home::new();
     assert_eq!(nobody.run(&["open"]).await.status.code(), Some(3));
+}
+
+/// Reads a stream of the API until it shows this.
+fn stream_until(api: &Api, path: &str, wanted: &str) -> String {
+    let mut stream = TcpStream::connect(&api.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\n{}\r\n{}\r\n\r\n", api.host(), api.bearer());
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    while !text.contains(wanted) {
+        let n = stream.read(&mut buffer).unwrap_or_else(|e| panic!("{wanted} did not come ({e}): {text}"));
+        assert!(n > 0, "{wanted} did not come: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_followed_by_level_and_refuses_what_is_no_level() {
+    let api = Api::start().await;
+    let log = api.home.data().join("logs/holdfast.log");
+    let add = move |line: &str| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&log).unwrap();
+        writeln!(file, "{line}").unwrap();
+    };
+    add(r#"{"level":"WARN","message":"before"}"#);
+    add(r#"{"level":"INFO","message":"quiet"}"#);
+    let adding = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        add(r#"{"level":"INFO","message":"quiet too"}"#);
+        add(r#"{"level":"ERROR","message":"later"}"#);
+    });
+    let text = stream_until(&api, "/api/logs/stream?lines=50&level=warn", "later");
+    adding.join().unwrap();
+    assert!(text.contains("text/event-stream") && text.contains("before") && !text.contains("quiet"), "{text}");
+    let (status, lines, _) = api.raw("GET /api/logs?lines=1&level=warn", &[api.host(), api.bearer()], "");
+    assert_eq!((status, &lines), (200, &json!([r#"{"level":"ERROR","message":"later"}"#])));
+    assert_eq!(api.raw("GET /api/logs?level=loud", &[api.host(), api.bearer()], "").0, 400);
+}
+
+/// The clients that wait, once there are this many.
+async fn consents(api: &Api, many: usize) -> Value {
+    for _ in 0..400 {
+        let consents = api.home.json(&["status", "--json"]).await["consents"].take();
+        if consents.as_array().map(Vec::len) == Some(many) {
+            return consents;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("not {many} waiting: {}", api.home.json(&["status", "--json"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_to_be_let_in_is_shown_until_it_is_let_in_or_refused() {
+    let api = Api::start().await;
+    api.home.ok(&["account", "add", "anna", "--role", "owner"]).await;
+    let client = OAuthClient::register(api._serve.ready_text("mcp")).await;
+    let (mut flow, page) = client.authorize().await;
+    let code = flow.browser.ask_locally(&page, "anna").await;
+    let waiting = consents(&api, 1).await;
+    assert_eq!((&waiting[0]["client"], &waiting[0]["account"]), (&json!("holdfast-testkit"), &json!("anna")));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let left = waiting[0]["expires_at"].as_u64().unwrap() - now;
+    assert!((280_000..=300_000).contains(&left), "{left}");
+    assert!(!waiting.to_string().contains(&code) && !waiting.to_string().contains(&code.replace('-', "")));
+    api.home.ok(&["approve", &code]).await;
+    consents(&api, 0).await;
+
+    let (mut flow, page) = client.authorize().await;
+    flow.browser.ask_locally(&page, "anna").await;
+    let waiting = consents(&api, 1).await;
+    let deny = json!({"command": "deny", "consent": waiting[0]["id"]}).to_string();
+    let (status, answer, _) = api.raw("POST /api/command", &[api.host(), api.bearer()], &deny);
+    assert_eq!((status, answer), (200, json!({"denied": "holdfast-testkit"})));
+    consents(&api, 0).await;
+    assert_eq!(api.raw("POST /api/command", &[api.host(), api.bearer()], &deny).0, 404);
+    let away = flow.browser.reload().await;
+    let to = away.location.unwrap();
+    assert!(away.status == 303 && to.as_str().contains("error=access_denied"), "{to}");
 }

@@ -24,6 +24,7 @@ use crate::lock::{DataLock, LockError};
 use crate::logs::Logs;
 use crate::open;
 use crate::paths::Dirs;
+use crate::runtime;
 use crate::status_hub::{StatusHub, unix_ms};
 
 /// A process that stays, for its shell and its API. Clones are handles of the same one.
@@ -82,11 +83,23 @@ impl Resident {
     pub async fn launch(options: EngineOptions) -> Result<Resident, StartError> {
         let resident = Resident::new(options);
         let mut house = resident.0.house.lock().await;
-        let running = resident.engines_up(&mut house, Wish::Start(None)).await?;
-        resident.open_api(&mut house).await?;
+        let started = async {
+            let running = resident.engines_up(&mut house, Wish::Start(None)).await?;
+            resident.open_api(&mut house).await?;
+            Ok(running)
+        };
+        let started = started.await;
         drop(house);
-        running.reachable().await;
-        Ok(resident)
+        match started {
+            Ok(running) => {
+                running.reachable().await;
+                Ok(resident)
+            }
+            Err(error) => {
+                resident.shutdown().await;
+                Err(error)
+            }
+        }
     }
 
     fn new(options: EngineOptions) -> Resident {
@@ -96,9 +109,10 @@ impl Resident {
             started_at: unix_ms(),
             ..AppStatus::default()
         };
-        let autostart = options.program.clone().and_then(|program| {
-            Autostart::of(program).inspect_err(|e| tracing::warn!("starting at login: {e}")).ok()
-        });
+        let autostart = options
+            .program
+            .clone()
+            .and_then(|program| Autostart::of(program).inspect_err(|e| tracing::warn!("starting at login: {e}")).ok());
         let inner = Inner {
             options,
             hub: StatusHub::new(app),
@@ -226,6 +240,36 @@ impl Resident {
     /// Waits until a command asked this process to end.
     pub async fn quit_asked(&self) {
         self.0.quit.cancelled().await;
+    }
+
+    /// Stays until a command or a signal ended this process, and has shut down what runs. The first signal lets calls finish,
+    /// the second does not, the third does not even wait for that.
+    pub async fn stay(&self) {
+        let ended = async {
+            self.quit_asked().await;
+            self.shutdown().await;
+        };
+        let driven_out = async {
+            match runtime::signals() {
+                Ok(mut signals) => while signals.recv().await.is_some() && !self.wish_to_end() {},
+                Err(e) => {
+                    tracing::error!("signals cannot be heard: {e}");
+                    std::future::pending().await
+                }
+            }
+        };
+        tokio::select! { () = ended => {}, () = driven_out => {} }
+    }
+
+    /// A wish to end, as by a signal. True for the third one and for any after the end: whoever asks need not wait.
+    pub fn wish_to_end(&self) -> bool {
+        let Inner { quit, now, ended, .. } = &*self.0;
+        let over = ended.is_cancelled() || now.is_cancelled();
+        if quit.is_cancelled() {
+            now.cancel();
+        }
+        quit.cancel();
+        over
     }
 
     /// From now on nothing is waited for.

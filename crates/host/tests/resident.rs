@@ -241,3 +241,14 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
     assert_eq!(served.status().relay.state, LinkState::Healthy);
     served.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_that_fails_leaves_nothing_behind() {
+    let place = Place::new();
+    place.write("[relay]\nlisten = \"0.0.0.0:0\"\n");
+    let options = EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
+    let error = Resident::launch(options).await.unwrap_err();
+    assert!(error.to_string().starts_with("0.0.0.0:0 is not a loopback address"), "{error}");
+    assert!(!place.dirs().api_file().exists());
+    DataLock::take(&place.dirs().data).unwrap();
+}

@@ -29,7 +29,7 @@ pub(super) async fn file(method: Method, uri: Uri) -> Response {
 }
 
 fn found(files: &[(&str, &'static [u8])], path: &str) -> Response {
-    let name = match path.trim_start_matches('/') {
+    let name = match path.strip_prefix('/').unwrap_or(path) {
         "" => "index.html",
         name => name,
     };
@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(response.headers()[header::CONTENT_TYPE], kind, "{path}");
             assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY, "{path}");
         }
-        for path in ["/app", "/APP.js", "/app.js/", "/fonts/", "/../Cargo.toml", "/fonts/../app.js", "/%61pp.js"] {
+        for path in ["/app", "/APP.js", "/app.js/", "/fonts/", "/../Cargo.toml", "/fonts/../app.js", "/%61pp.js", "//app.js"] {
             assert_eq!(found(SOME, path).status(), StatusCode::NOT_FOUND, "{path}");
         }
     }
