@@ -109,7 +109,7 @@ async fn call(mcp: &Arc<Mcp>, principal: &Arc<Principal>, ask: Ask, headers: &He
         Started::New(stream) => {
             let call = room.open(*open);
             let running = Running { mcp: Arc::clone(mcp), session, stream: Arc::clone(&stream), id, call, progress };
-            tokio::spawn(running.run());
+            running.driven().hold().await;
             stream
         }
     };
