@@ -18,11 +18,17 @@ export class Home {
 
   /** `holdfast serve` with the relay inside, or with another relay's address. */
   static async serve({ relay, config } = {}) {
+    const home = await Home.make();
+    if (config) await writeFile(home.config, config);
+    await home.start(relay);
+    return home;
+  }
+
+  /** Nothing runs in it yet. */
+  static async make() {
     const home = new Home();
     home.root = await mkdtemp(join(tmpdir(), 'holdfast-ui-'));
     for (const folder of ['data', 'config', 'workspace', 'run']) await mkdir(join(home.root, folder));
-    if (config) await writeFile(join(home.root, 'config', 'config.toml'), config);
-    await home.start(relay);
     return home;
   }
 
@@ -47,6 +53,10 @@ export class Home {
 
   get workspace() {
     return join(this.root, 'workspace');
+  }
+
+  get config() {
+    return join(this.root, 'config', 'config.toml');
   }
 
   get #env() {
@@ -84,7 +94,7 @@ export class Home {
   }
 
   async stop(signal = 'SIGTERM') {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    if (this.#process === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = once(this.#process, 'exit');
     this.#process.kill(signal);
     await ended;

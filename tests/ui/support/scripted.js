@@ -17,6 +17,8 @@ export class Scripted {
   asked = [];
   /** By command or by path: what answers it. Throw `{status, code, message}` for a refusal. */
   answers = { client_list: [], device_list: [], account_list: [], token_list: [TOKEN] };
+  /** Further event streams: by path, what they say when they are opened. */
+  streams = {};
   #steps = [];
   #streams = new Map();
   #token = 'token-1';
@@ -60,12 +62,12 @@ export class Scripted {
 
   say(change) {
     this.snapshot = { ...this.snapshot, ...change, seq: this.snapshot.seq + 1 };
-    this.#send('/api/status/stream', this.snapshot);
+    this.send('/api/status/stream', this.snapshot);
   }
 
   step(entry) {
     this.#steps.push(entry);
-    this.#send('/api/timeline/stream', entry);
+    this.send('/api/timeline/stream', entry);
   }
 
   /** Ends every connection and listens no more. */
@@ -76,7 +78,8 @@ export class Scripted {
     });
   }
 
-  #send(path, item) {
+  /** To everybody who reads a stream. */
+  send(path, item) {
     for (const response of this.#streams.get(path) ?? []) response.write(`data: ${JSON.stringify(item)}\n\n`);
   }
 
@@ -102,6 +105,7 @@ export class Scripted {
     if (pathname === '/api/timeline/stream') {
       return this.#stream(pathname, response, this.#steps.filter(({ seq }) => seq >= Number(searchParams.get('from'))));
     }
+    if (pathname in this.streams) return this.#stream(pathname, response, this.streams[pathname]);
     if (!body?.command?.endsWith('_list')) this.asked.push({ method: request.method, path: pathname, body });
     const answer = this.answers[body?.command ?? pathname];
     this.#json(response, 200, typeof answer === 'function' ? await answer(body) : (answer ?? {}));
