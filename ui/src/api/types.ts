@@ -1,7 +1,7 @@
 // Made by `make types` from the Rust types of the same names; change them there.
 
 /** One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`. */
-export type AccountId = string;
+  export type AccountId = string;
 
 /** An account as people see it. */
 export type AccountView = {
@@ -56,6 +56,20 @@ export type Approved = {
   account: string,
 };
 
+/** Which calls ask the person at this machine before they run. */
+export type AskConfig = {
+  /** Clients by id, as `holdfast client list` shows them; `"*"` means all. Without any, nothing is asked. */
+  clients: Array<string>,
+  /** The least that asks. */
+  tools: AskTools,
+};
+
+/** Tools that ask. Those that only stop something or look at Holdfast itself never do. */
+export type AskTools = "runs" | "writes" | "all";
+
+/** The base peer this build can speak to, unmodified. */
+export type BasePeer = "machine-bridge-mcp@1.2.10";
+
 /** Calls as this device sees them. */
 export type CallCounts = {
   /** Received and not yet finished, detached ones included. */
@@ -71,7 +85,7 @@ export type CallCounts = {
 };
 
 /** One call on the link. Base wire: `^call_[A-Za-z0-9_-]{8,240}$`; ours have 32 random bytes. */
-export type CallId = string;
+  export type CallId = string;
 
 /** One call, folded from its steps. */
 export type CallRow = {
@@ -97,6 +111,27 @@ export type CallRow = {
 
 /** Where a call stands, in the words of the window. */
 export type CallState = "running" | "detached" | "held" | "delivered" | "cancelled";
+
+/** What is remembered of calls. */
+export type CallsConfig = {
+  /** Keep what calls were asked and answered, cut and without what looks like a secret, in memory only. */
+  keep_bodies: boolean,
+};
+
+/** The bot at a chat service. `holdfast channel setup` writes it. */
+export type ChannelConfig = {
+  /** The chat service. Without it there is no channel. */
+  backend: ChannelService | null,
+  /** The bot's id. Its token is kept among the secrets. */
+  bot: string | null,
+  /** What a start does about the bot's seat. */
+  on_start: OnStart,
+  /** Another address of the service's API than its own. */
+  base_url: string | null,
+};
+
+/** A chat service. */
+export type ChannelService = "telegram";
 
 /** One finding. */
 export type Check = {
@@ -138,14 +173,15 @@ export type Command = { "command": "start",
 } | { "command": "quit",
   /** Does not wait for calls. */
   now?: boolean,
-} | { "command": "try_now",
-} | { "command": "reload",
-} | { "command": "policy_set",
+} | { "command": "try_now" } | { "command": "reload" } | { "command": "restart" } | { "command": "policy_set",
   /** The new profile. */
   profile: Profile,
 } | { "command": "approve",
   /** Eight base32 characters. */
   code: Secret,
+} | { "command": "deny",
+  /** The id in [`crate::status::Consent`]. */
+  consent: string,
 } | { "command": "account_add",
   /** Its name. */
   name: string,
@@ -153,12 +189,10 @@ export type Command = { "command": "start",
   role: Role,
   /** For signing in at the consent page; absent means local approval only. */
   password?: Secret | null,
-} | { "command": "account_list",
-} | { "command": "device_code",
+} | { "command": "account_list" } | { "command": "device_code",
   /** The account's name; absent means the only account. */
   account?: string | null,
-} | { "command": "device_list",
-} | { "command": "device_rename",
+} | { "command": "device_list" } | { "command": "device_rename",
   /** The device, by id or name. */
   device: string,
   /** Its new name. */
@@ -169,8 +203,7 @@ export type Command = { "command": "start",
 } | { "command": "device_revoke",
   /** The device, by id or name. */
   device: string,
-} | { "command": "client_list",
-} | { "command": "client_revoke",
+} | { "command": "client_list" } | { "command": "client_revoke",
   /** The client's id, or one grant's, as listed. */
   client: string,
 } | { "command": "token_create",
@@ -189,12 +222,10 @@ export type Command = { "command": "start",
   relay: string,
   /** The credential. */
   token: Secret,
-} | { "command": "token_list",
-} | { "command": "token_revoke",
+} | { "command": "token_list" } | { "command": "token_revoke",
   /** Its id, as listed. */
   token: string,
-} | { "command": "cut_all_access",
-} | { "command": "answer",
+} | { "command": "cut_all_access" } | { "command": "answer",
   /** The question's id. */
   question: string,
   /** Whether it may run. */
@@ -206,23 +237,20 @@ export type Command = { "command": "start",
   wait?: boolean,
   /** Ends the holder's process if it lives and does not answer: the answer to the question in `seat.frozen`. */
   force?: boolean,
-} | { "command": "seat_release",
-} | { "command": "channel_setup",
+} | { "command": "seat_release" } | { "command": "channel_setup",
   /** The chat service: `telegram`. */
   backend: string,
   /** The bot's token. */
   token: Secret,
   /** Another address of the service's API than its own; `https`, or `http` to this machine. */
   base_url?: string | null,
-} | { "command": "channel_remove",
-} | { "command": "configure",
+} | { "command": "channel_remove" } | { "command": "configure",
   /** Dotted key → new value; `null` takes the key away. */
   set: Record<string, unknown>,
 } | { "command": "autostart",
   /** Which of the two. */
   on: boolean,
-} | { "command": "open_logs",
-};
+} | { "command": "open_logs" };
 
 /** Why a command was not done. */
 export type CommandError = {
@@ -232,8 +260,50 @@ export type CommandError = {
   message: string,
 };
 
+/** The configuration file. Everything has a default; an empty file is a good one. */
+export type Config = {
+  /** The relay: a remote one, or the embedded one. */
+  relay: RelayConfig,
+  /** How daemon and relay speak to each other. */
+  link: LinkConfig,
+  /** What clients may do on this machine. */
+  policy: PolicyConfig,
+  /** Which calls ask the person at this machine before they run. */
+  ask: AskConfig,
+  /** Where file tools work. */
+  workspace: WorkspaceConfig,
+  /** Sleep. */
+  power: PowerConfig,
+  /** What is remembered of calls. */
+  calls: CallsConfig,
+  /** The bot at a chat service. */
+  channel: ChannelConfig,
+  /** Which notices the desktop shows. */
+  notices: NoticesConfig,
+  /** Where this machine keeps its credentials. */
+  secrets: SecretsConfig,
+  /** What is logged. */
+  log: LogConfig,
+};
+
+/** The configuration, as the window shows it. */
+export type ConfigView = {
+  /** The file. */
+  path: string,
+  /** Whether what the file says can be used; one that is not there can. */
+  valid: boolean,
+  /** Why it cannot be used, with the place. */
+  error: string | null,
+  /** What is in force: of the running engines, command line included; else what the next start would take. */
+  config: Config,
+  /** What the file sets: dotted key → value. */
+  set: Record<string, unknown>,
+};
+
 /** A client that waits at its browser page for the owner to type the page's code. The code itself is never here. */
 export type Consent = {
+  /** Names it in [`crate::command::Command::Deny`]. */
+  id: string,
   /** What the client calls itself. A claim. */
   client: string,
   /** Where its browser goes afterwards. */
@@ -330,8 +400,27 @@ export type GrantView = {
   created: number,
 };
 
+/** How daemon and relay speak to each other. */
+export type LinkConfig = {
+  /** Daemon: demand a relay of exactly this name and version, and use no feature of the link. */
+  compat: BasePeer | null,
+  /** Relay: present this name and version to daemons, and offer no feature. */
+  identity: BasePeer | null,
+  /** Certificates (PEM) trusted beside the system's when dialling the relay. Nothing turns the checks off. */
+  ca_file: string | null,
+};
+
 /** Whether this machine can be reached. */
 export type LinkState = "stopped" | "connecting" | "healthy" | "blip" | "outage" | "recovering" | "sign_in_needed" | "incompatible";
+
+/** What is logged. */
+export type LogConfig = {
+  /** The least important level that is written. */
+  level: LogLevel,
+};
+
+/** How much is logged; the order is from least to most. */
+export type LogLevel = "error" | "warn" | "info" | "debug";
 
 /** A personal access token at its making. */
 export type NewToken = {
@@ -353,6 +442,27 @@ export type NewToken = {
   expires: number,
 };
 
+/** Which notices the desktop shows; all, unless switched off. */
+export type NoticesConfig = {
+  /** Outages of half a minute and more, and their ends. */
+  outages: boolean,
+  /** Calls whose outcome is not known. */
+  calls_lost: boolean,
+  /** Clients that ask to be let in. */
+  consents: boolean,
+  /** Calls that ask before they run. */
+  questions: boolean,
+  /** The seat: taken, taken over, given up. */
+  seat: boolean,
+  /** What could not start. */
+  start_failed: boolean,
+  /** Once, when the window is closed: Holdfast goes on in the tray. */
+  still_running: boolean,
+};
+
+/** What a start does about the seat. */
+export type OnStart = "if-vacant" | "take" | "off";
+
 /** One time during which the relay was away for longer than a blip. */
 export type Outage = {
   /** When the link was lost. */
@@ -365,6 +475,19 @@ export type Outage = {
   calls_saved: number,
   /** Calls that were in flight and whose outcome is not known. */
   calls_lost: number,
+};
+
+/** What clients may do on this machine. */
+export type PolicyConfig = {
+  /** `review`: read. `edit`: and write files. `agent`, the default: and run programs as this user. `full`: everything
+  * this user may. A reload may tighten it, never loosen it. */
+  profile: Profile | null,
+};
+
+/** Sleep. */
+export type PowerConfig = {
+  /** With mains power, the machine does not fall asleep by itself while calls run. Who puts it to sleep is obeyed. */
+  keep_awake: boolean,
 };
 
 /** A named policy. */
@@ -384,6 +507,26 @@ export type Question = {
   tool: string,
   /** One line on what would run. Lives in memory only. */
   summary: string | null,
+};
+
+/** The relay: a remote one, or the embedded one. */
+export type RelayConfig = {
+  /** Address of a remote relay. Without it `holdfast serve` embeds one. */
+  url: string | null,
+  /** Where the embedded relay, or `holdfast relay`, listens. */
+  listen: string,
+  /** The address clients use, when it is not the one that is listened on. Fixes issuer and resource. */
+  public_url: string | null,
+  /** Certificate chain, PEM. Read again when it changes. */
+  tls_cert: string | null,
+  /** Private key of `tls_cert`, PEM. */
+  tls_key: string | null,
+  /** Networks (CIDR) of reverse proxies whose forwarding headers are believed. */
+  behind_proxy: Array<string>,
+  /** Origins of browser pages that may call this relay, besides its own. */
+  allowed_origins: Array<string>,
+  /** Largest request of a client, in MiB; at most 16. */
+  body_max_mib: number,
 };
 
 /** The link to the relay. */
@@ -465,12 +608,21 @@ export type SeatStatus = {
   /** When the next try to connect begins. */
   next_try_at: number | null,
   /** A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
-* answers after all, the take goes on. */
+  * answers after all, the take goes on. */
   frozen: boolean,
 };
 
 /** A password or a code on its way in. Debug output hides it. */
 export type Secret = string;
+
+/** Kind of store for credentials. */
+export type SecretStore = "auto" | "file";
+
+/** Where this machine keeps its credentials. */
+export type SecretsConfig = {
+  /** `HOLDFAST_SECRETS` overrides it. */
+  store: SecretStore,
+};
 
 /** How bad a warning is; the order is that of the tray's icon. */
 export type Severity = "info" | "warning" | "needs_you";
@@ -559,3 +711,9 @@ export type Warning = {
 
 /** What is wrong. The texts are stable. */
 export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
+
+/** Where file tools work. */
+export type WorkspaceConfig = {
+  /** The folder; `~/holdfast` by default. Never a home folder or a root. */
+  root: string | null,
+};
