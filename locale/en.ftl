@@ -162,7 +162,6 @@ ui-nav = Parts of the window
 ui-tab-now = Now
 ui-cancel = Cancel
 ui-close = Close
-ui-opening = Asking Holdfast how it is …
 ui-old-link-title = This page was opened with an old link, or without one
 ui-old-link-text = A link to this page works once, and only as long as Holdfast is not started again. Nothing is wrong with Holdfast itself. To open this page anew, run:
 ui-silent = Holdfast does not answer. This is how it was { $age } ago; asking again by itself.
@@ -306,7 +305,6 @@ ui-call-more = { $count ->
    *[other] Show { $count } older calls
 }
 ui-call-less = Show fewer
-ui-call-life = { $text }
 ui-call-life-part = { $phase } { $time }
 ui-call-id = Call
 ui-call-error = ended with { $code }
@@ -343,7 +341,6 @@ ui-day = Last 24 hours: { $count ->
 }, { $lost } lost
 ui-day-list = List
 ui-day-hide = Hide
-ui-day-lasts = lasts
 ui-day-calls = { $saved ->
     [one] 1 call carried over
    *[other] { $saved } calls carried over
@@ -563,6 +560,7 @@ ui-support-save = Save as a file
 
 ui-set-applied = Applied.
 ui-set-restart = Saved. It takes effect after a restart.
+ui-set-overruled = Saved. Now it is overruled by the command line that Holdfast was started with.
 ui-set-restart-now = Restart now
 ui-set-invalid = The configuration file cannot be used, and what ran before is kept: { $error }
 ui-set-policy = What clients may do here

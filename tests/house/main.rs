@@ -9,6 +9,7 @@ mod pages;
 mod sources;
 #[cfg(feature = "ts")]
 mod types;
+mod words;
 
 use std::path::{Path, PathBuf};
 

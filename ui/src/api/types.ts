@@ -1,4 +1,5 @@
 // Made by `make types` from the Rust types of the same names; change them there.
+// Over 500 lines because nobody writes them, and one file is what the window imports.
 
 /** One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`. */
   export type AccountId = string;
