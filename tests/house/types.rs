@@ -44,7 +44,7 @@ fn laid_out(declaration: &str) -> String {
     for line in broken.lines().map(str::trim) {
         inside &= !line.starts_with('}');
         let _ = writeln!(out, "{}{line}", if inside { "  " } else { "" });
-        inside |= line.contains("{") && !line.ends_with("}");
+        inside |= line.contains('{') && !line.starts_with('/') && !line.ends_with('}');
     }
     out
 }

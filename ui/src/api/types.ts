@@ -2,7 +2,7 @@
 // Over 500 lines because nobody writes them, and one file is what the window imports.
 
 /** One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`. */
-  export type AccountId = string;
+export type AccountId = string;
 
 /** An account as people see it. */
 export type AccountView = {
@@ -86,7 +86,7 @@ export type CallCounts = {
 };
 
 /** One call on the link. Base wire: `^call_[A-Za-z0-9_-]{8,240}$`; ours have 32 random bytes. */
-  export type CallId = string;
+export type CallId = string;
 
 /** One call, folded from its steps. */
 export type CallRow = {
