@@ -15,6 +15,8 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// A temporary home. Removed when dropped.
 pub struct Home {
     root: TempDir,
+    state: PathBuf,
+    more: Vec<(String, String)>,
 }
 
 impl Home {
@@ -24,11 +26,27 @@ impl Home {
     /// If the temporary folder cannot be written.
     #[expect(clippy::new_without_default, reason = "it makes folders; a default should not")]
     pub fn new() -> Home {
-        let home = Home { root: tempfile::tempdir().expect("a temporary folder") };
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let home = Home { state: root.path().join("xdg-state"), root, more: Vec::new() };
         for folder in [home.data(), home.config(), home.workspace(), home.root.path().join("run")] {
             std::fs::create_dir_all(folder).expect("a folder in it");
         }
         home
+    }
+
+    /// Another home of the same person: the state folder, where the seats of bots are, is the other's.
+    pub fn beside(other: &Home) -> Home {
+        Home { state: other.state.clone(), ..Home::new() }
+    }
+
+    /// A further variable in the environment of everything that is started here.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.more.push((name.into(), value.into()));
+    }
+
+    /// Where the seats of bots are.
+    pub fn seats(&self) -> PathBuf {
+        self.state.join("holdfast/seats")
     }
 
     /// The data folder.
@@ -78,7 +96,7 @@ impl Home {
             .env("HOME", self.root.path())
             .env("XDG_CONFIG_HOME", at("xdg-config"))
             .env("XDG_DATA_HOME", at("xdg-data"))
-            .env("XDG_STATE_HOME", at("xdg-state"))
+            .env("XDG_STATE_HOME", &self.state)
             .env("XDG_CACHE_HOME", at("xdg-cache"))
             .env("XDG_RUNTIME_DIR", self.runtime())
             .env("TMPDIR", std::env::temp_dir())
@@ -87,6 +105,7 @@ impl Home {
             .env("HOLDFAST_SECRETS", "file")
             .env("LANG", "C.UTF-8")
             .env("RUST_BACKTRACE", "1")
+            .envs(self.more.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command

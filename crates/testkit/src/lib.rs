@@ -11,3 +11,4 @@ pub mod oauth;
 pub mod pair;
 pub mod process;
 pub mod stand;
+pub mod telegram;

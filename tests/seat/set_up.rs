@@ -1,0 +1,101 @@
+//! Setting a channel up, and what the service may say.
+
+use super::*;
+
+const ON: [&str; 4] = ["channel", "setup", "--json", "--base-url"];
+
+#[tokio::test]
+async fn a_bot_is_set_up_used_shown_and_forgotten_while_it_runs_and_its_token_is_nowhere() {
+    let telegram = FakeTelegram::start().await;
+    let (token, home) = (telegram.bot(BOT), Home::new());
+    let process = home.start(&SERVE).await;
+    let a = Contender { name: "a".into(), home, process };
+    let none = a.home.run(&["seat", "take"]).await;
+    assert!(String::from_utf8_lossy(&none.stderr).contains("holdfast channel setup"));
+    let url = telegram.url("a");
+    let args = [&ON[..], &[url.as_str()]].concat();
+    let set = a.home.run_with(&args, &format!("{token}\n")).await;
+    assert!(set.status.success(), "{}", String::from_utf8_lossy(&set.stderr));
+    let set: Value = serde_json::from_slice(&set.stdout).expect("JSON");
+    assert_eq!(set, json!({"backend": "telegram", "bot": BOT.to_string(), "name": format!("@bot_{BOT}")}));
+    a.is("serving").await;
+    let shown = a.home.json(&["channel", "show", "--json"]).await;
+    assert_eq!((&shown["bot"], &shown["on_start"]), (&json!(BOT.to_string()), &json!("if-vacant")));
+
+    telegram.message();
+    telegram.revoke(&token);
+    a.is("failed").await;
+    let requests = telegram.seen().requests.len();
+    a.home.ok(&["channel", "remove"]).await;
+    assert_eq!(a.home.run(&["seat", "show"]).await.status.code(), Some(1));
+    let secret = token.split_once(':').expect("a token").1;
+    assert_eq!(a.told(secret), 0, "the log");
+    assert!(!a.process.log().contains(secret));
+    let kept = std::fs::read_to_string(a.home.data().join("secrets.json")).expect("secrets");
+    let config = std::fs::read_to_string(a.home.config().join("config.toml")).expect("config");
+    assert!(!kept.contains(secret) && !config.contains(secret));
+    assert_eq!(telegram.seen().requests.len(), requests, "a bad token is not tried again");
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_refused_and_nothing_is_kept() {
+    let telegram = FakeTelegram::start().await;
+    let home = Home::new();
+    let url = telegram.url("a");
+    let args = [&ON[..], &[url.as_str()]].concat();
+    for (token, code) in [("hello", "invalid_request"), ("1:wrong-TOKEN_0000", "token_refused")] {
+        let refused = home.run_with(&args, token).await;
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(code) && !said.contains("wrong-TOKEN"), "{said}");
+    }
+    let elsewhere = [&ON[..], &["http://telegram.example"]].concat();
+    assert!(!home.run_with(&elsewhere, &telegram.bot(BOT)).await.status.success());
+    assert!(!home.config().join("config.toml").exists() && !home.data().join("secrets.json").exists());
+}
+
+#[tokio::test]
+async fn a_bad_token_is_told_once_and_frees_the_seat() {
+    let telegram = FakeTelegram::start().await;
+    let home = Home::new();
+    configured(&home, &telegram, "a", "take");
+    telegram.revoke(&telegram.bot(BOT));
+    let process = home.start(&SERVE).await;
+    let a = Contender { name: "a".into(), home, process };
+    let failed = a.is("failed").await;
+    assert_eq!(failed["reason"], "Telegram does not accept the bot's token (401)");
+    assert_eq!(telegram.seen().requests.len(), 1, "no login loop");
+    let status = a.home.json(&["status", "--json"]).await;
+    assert_eq!(status["health"].to_string().matches("seat_failed").count(), 1);
+    telegram.bot(BOT);
+    assert_eq!(a.take().await["generation"], 2);
+}
+
+#[tokio::test]
+async fn a_service_that_is_away_is_tried_again_with_the_seat_held_and_when_it_asks_for() {
+    let telegram = FakeTelegram::start().await;
+    telegram.refuse(Some((429, Some(3600))));
+    let a = Contender::first(&telegram, "a", "take").await;
+    let waits = a.until("waiting", |s| s["next_try_at"].is_number()).await;
+    assert_eq!((&waits["state"], &waits["holder"]["this"]), (&json!("connecting"), &json!(true)));
+    let wait = waits["next_try_at"].as_u64().expect("a time") - waits["since"].as_u64().expect("a time");
+    assert!((3_590_000..=3_610_000).contains(&wait), "{wait}");
+    telegram.refuse(None);
+    // A person need not wait.
+    assert_eq!(a.take().await["state"], "serving");
+}
+
+#[tokio::test]
+async fn somebody_else_who_uses_the_bot_is_told() {
+    let telegram = FakeTelegram::start().await;
+    let a = Contender::first(&telegram, "a", "take").await;
+    a.is("serving").await;
+    telegram.until("a's poll", |seen| seen.polling.contains_key("a")).await;
+    // Another machine with the same token: no lock keeps the two apart.
+    let b = Contender::first(&telegram, "b", "take").await;
+    b.is("serving").await;
+    a.until("connecting again", |s| s["reason"].as_str().is_some_and(|r| r.starts_with("the bot is used elsewhere")))
+        .await;
+    let status = a.home.json(&["status", "--json"]).await;
+    assert_eq!(status["health"].to_string().matches("bot_used_elsewhere").count(), 1, "{status}");
+}
