@@ -6,4 +6,5 @@ mod ask;
 mod clients;
 mod devices;
 mod embedded;
+mod service;
 mod shown;

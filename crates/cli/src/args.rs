@@ -12,6 +12,7 @@ use holdfast_host::paths::Dirs;
 use url::Url;
 
 use crate::failure::Failure;
+use crate::service::args::Service;
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
 4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it)";
@@ -145,8 +146,23 @@ pub enum Command {
         #[arg(value_parser = engine)]
         engine: Option<Engine>,
     },
+    /// Let the system start Holdfast
+    #[command(subcommand)]
+    Service(Service),
+    /// Remove what Holdfast keeps on this machine: credentials, grants, results, logs
+    Reset {
+        /// The configuration file too
+        #[arg(long)]
+        all: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// Completions for a shell
     Completions { shell: clap_complete::Shell },
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Man { folder: PathBuf },
     /// The JSON schema of config.toml
     #[command(name = "config-schema")]
     ConfigSchema,

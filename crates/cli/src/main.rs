@@ -5,6 +5,7 @@ mod ask;
 mod commands;
 mod failure;
 mod print;
+mod service;
 
 use std::process::ExitCode;
 

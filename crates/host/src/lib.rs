@@ -20,6 +20,7 @@ pub mod open;
 pub mod paths;
 pub mod power;
 pub mod resident;
+pub mod reset;
 pub mod runtime;
 pub mod seat;
 pub mod secrets;

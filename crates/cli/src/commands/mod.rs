@@ -8,6 +8,7 @@ mod enroll;
 mod logs;
 mod open;
 mod people;
+mod reset;
 mod seat;
 mod serve;
 mod status;
@@ -22,6 +23,7 @@ use crate::args::{Cli, Command, Folders, Policy, YesNo};
 use crate::ask::{ask, secret_line};
 use crate::failure::Failure;
 use crate::print;
+use crate::service::service;
 
 /// Runs a command to its end.
 pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
@@ -77,10 +79,16 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
             let answer = ask(&folders.dirs()?, Ask::Stop { engine }).await?;
             told(&folders, &answer, "stopped")?;
         }
+        Command::Service(command) => service(&folders, command).await?,
+        Command::Reset { all, yes } => reset::reset(&folders, all, yes).await?,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);
             print::line(String::from_utf8_lossy(&script).trim_end());
+        }
+        Command::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), &folder)
+                .map_err(|e| Failure::plain(format!("{}: {e}", folder.display())))?;
         }
         Command::ConfigSchema => print::json(&holdfast_host::config::schema())?,
     }

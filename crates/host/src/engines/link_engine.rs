@@ -35,6 +35,11 @@ pub(super) fn credential_name(relay: &Url) -> String {
     format!("device@{}", relay.origin().ascii_serialization())
 }
 
+/// Names of the credentials that a configuration leads to.
+pub(crate) fn credential_names(config: &Config) -> Vec<String> {
+    std::iter::once(EMBEDDED.to_owned()).chain(config.relay.url.as_ref().map(credential_name)).collect()
+}
+
 /// The link and its executor.
 pub(crate) struct LinkEngine {
     executor: Arc<LocalExecutor>,

@@ -11,6 +11,7 @@ mod wanted;
 
 pub(crate) use dispatch::done;
 pub use dispatch::{CommandError, offline};
+pub(crate) use link_engine::credential_names;
 pub use link_engine::machine_name;
 pub use options::{EngineOptions, Mode, Overrides, StartError};
 pub use relay_engine::closed_store;

@@ -1,7 +1,7 @@
 //! Whether the machine runs on mains power.
 
 #[cfg(target_os = "linux")]
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Knows where to look.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Default for Mains {
 impl Mains {
     /// Supplies as the kernel shows them, in another folder.
     #[cfg(all(test, target_os = "linux"))]
-    pub fn shown_in(supplies: &Path) -> Mains {
+    pub fn shown_in(supplies: &std::path::Path) -> Mains {
         Mains { supplies: supplies.into() }
     }
 
@@ -54,6 +54,8 @@ impl Mains {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn supply(folder: &Path, name: &str, files: &[(&str, &str)]) {
