@@ -55,7 +55,8 @@ fn every_state_of_the_link_with_and_without_calls() {
             }
         }
     }
-    insta::assert_snapshot!(page(cases));
+    let shown = page(cases);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn whatever_needs_a_person_comes_first() {
     };
     let failed =
         |snapshot: &mut StatusSnapshot, code: WarningCode, text: &str| snapshot.health.push(code.warning(NOW, text));
-    insta::assert_snapshot!(page([
+    let shown = page([
         with("a consent", &|s| s.consents = vec![consent("ChatGPT")]),
         with("two consents", &|s| s.consents = vec![consent("ChatGPT"), consent("Claude")]),
         with("a consent that lapsed", &|s| s.consents = vec![Consent { expires_at: NOW, ..consent("ChatGPT") }]),
@@ -126,7 +127,8 @@ fn whatever_needs_a_person_comes_first() {
             s.consents =
                 vec![consent("\u{202e}Holdfast\u{1b}]0;x\u{7} needs your password at evil.example, type it there\n\n")];
         }),
-    ]));
+    ]);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -139,13 +141,14 @@ fn the_seat_alone_decides_about_the_icon_of_a_stopped_link() {
         SeatState::Draining,
         SeatState::Standby,
     ];
-    insta::assert_snapshot!(page(states.into_iter().map(|state| {
+    let shown = page(states.into_iter().map(|state| {
         let mut snapshot = remote();
         snapshot.relay.state = LinkState::Stopped;
         snapshot.app.engines = [(Engine::Link, EngineState::Stopped), (Engine::Channels, EngineState::Running)].into();
         snapshot.seat = Some(seat(state));
         (format!("stopped, seat {state:?}"), snapshot)
-    })));
+    }));
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -161,18 +164,20 @@ fn an_embedded_relay_says_where_clients_find_it() {
     let mut nameless = remote();
     nameless.relay.url = None;
     nameless.relay.state = LinkState::Blip;
-    insta::assert_snapshot!(page([
+    let shown = page([
         at("on IPv6", Some("http://[::1]:8787/mcp")),
         at("published", Some("https://holdfast.example/mcp")),
         at("without an address", None),
         ("stopping".into(), stopping),
         ("a relay without an address".into(), nameless),
-    ]));
+    ]);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
 fn the_menu_of_a_connected_machine() {
-    insta::assert_snapshot!(menu(&remote()));
+    let shown = menu(&remote());
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -183,7 +188,8 @@ fn the_menu_of_a_machine_with_its_own_relay_and_the_seat() {
     let serving =
         SeatStatus { holder: Some(holder(true)), channel: Some("#builds".into()), ..seat(SeatState::Serving) };
     snapshot.seat = Some(serving);
-    insta::assert_snapshot!(menu(&snapshot));
+    let shown = menu(&snapshot);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -194,7 +200,8 @@ fn the_menu_of_a_stopped_machine() {
     }
     snapshot.relay = RelayStatus::stopped(NOW);
     snapshot.app.autostart = Some(false);
-    insta::assert_snapshot!(menu(&snapshot));
+    let shown = menu(&snapshot);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -202,7 +209,8 @@ fn the_menu_after_a_failed_start() {
     let mut snapshot = StatusSnapshot::stopped(NOW, AppStatus::default());
     let text = "another Holdfast (process 77) uses this data folder";
     snapshot.health = vec![WarningCode::StartFailed.warning(NOW, text)];
-    insta::assert_snapshot!(menu(&snapshot));
+    let shown = menu(&snapshot);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -213,7 +221,8 @@ fn the_menu_in_an_outage_while_another_process_holds_the_seat() {
     snapshot.calls = CallCounts { pending: 2, detached: 2, ..CallCounts::default() };
     snapshot.app.engines.insert(Engine::Channels, EngineState::Running);
     snapshot.seat = Some(SeatStatus { holder: Some(holder(false)), ..seat(SeatState::Standby) });
-    insta::assert_snapshot!(menu(&snapshot));
+    let shown = menu(&snapshot);
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
