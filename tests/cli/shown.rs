@@ -112,7 +112,7 @@ async fn help_names_every_command_and_an_unknown_one_is_refused() {
     let help = home.ok(&["--help"]).await;
     for command in [
         "serve", "relay", "account", "device", "enroll", "token", "approve", "client", "policy", "status", "calls",
-        "logs", "doctor", "drill",
+        "logs", "doctor", "drill", "open",
     ] {
         assert!(help.contains(command), "{command} is missing in {help}");
     }

@@ -330,3 +330,30 @@ async fn who_waits_to_be_let_in_is_shown_until_it_is_let_in_or_refused() {
     let to = away.location.unwrap();
     assert!(away.status == 303 && to.as_str().contains("error=access_denied"), "{to}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_endpoint_answers_without_a_token() {
+    let api = Api::start().await;
+    for request in [
+        "GET /api/status",
+        "GET /api/status/stream",
+        "GET /api/timeline",
+        "GET /api/timeline/stream",
+        "GET /api/calls",
+        "GET /api/logs",
+        "GET /api/logs/stream",
+        "GET /api/config",
+        "GET /api/doctor",
+        "GET /api/support",
+        "POST /api/command",
+        "POST /api/drill",
+        "POST /api/open",
+        "PUT /api/session",
+        "POST /api/session/",
+        "GET /api",
+        "GET /api/nothing",
+    ] {
+        let (status, answer, _) = api.raw(request, &[api.host()], "{}");
+        assert_eq!((status, answer["code"].as_str()), (401, Some("authentication_failed")), "{request}");
+    }
+}

@@ -16,13 +16,15 @@ pub async fn logs(folders: &Folders, lines: usize, follow: bool, level: Level) -
     for line in known {
         show(folders, &line);
     }
-    while follow {
+    if !follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(limits::SHELL_TURN_MAX).await;
         for line in follower.more()? {
             show(folders, &line);
         }
     }
-    Ok(())
 }
 
 fn show(folders: &Folders, line: &str) {

@@ -162,7 +162,7 @@ mod tests {
         let keys = |v: &Value| v["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(
             keys(schema.as_value()),
-            ["relay", "link", "policy", "ask", "workspace", "power", "calls", "channel", "secrets", "log"]
+            ["relay", "link", "policy", "ask", "workspace", "power", "calls", "channel", "notices", "secrets", "log"]
         );
         assert_eq!(schema.as_value()["properties"]["policy"]["properties"]["profile"]["enum"][2], "agent");
     }
