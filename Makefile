@@ -11,6 +11,7 @@ CONFORMANCE := tests/conformance/node_modules/.installed
 PYTHON_CLIENTS := tests/clients/python/.venv/.installed
 UI := ui/dist/index.html
 UI_MODULES := ui/node_modules/.installed
+UI_TESTS := tests/ui/node_modules/.installed
 # nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
 TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run --no-fail-fast' || echo 'test --no-fail-fast')
 export RUST_TEST_THREADS ?= 6
@@ -19,7 +20,7 @@ export NEXTEST_TEST_THREADS ?= 6
 # A display, or a system that always has one.
 SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter Darwin,$(shell uname -s)))
 
-.PHONY: run run-desktop run-terminal ui icons test clients conformance soak lint limits types bench fuzz fuzz-short
+.PHONY: run run-desktop run-terminal ui icons test ui-test clients conformance soak lint limits types bench fuzz fuzz-short
 
 # Starts the tray application; without a display, the same engines in this terminal.
 run: $(if $(SCREEN),run-desktop,run-terminal)
@@ -44,6 +45,15 @@ icons: machine
 test: test-machine $(UI) clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --workspace --features $(TYPES)
+	$(MAKE) --no-print-directory ui-test
+
+# The window in Chromium, against the binary that was built; its types first.
+ui-test: test-machine $(UI) $(UI_TESTS)
+	$(CARGO) build -p holdfast
+	cd ui && npm run --silent check
+	cd tests/ui && HOLDFAST_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/holdfast node --test
+$(UI_TESTS): tests/ui/package-lock.json | node-machine
+	cd tests/ui && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
 
 # The official MCP conformance suite against the real binary, with its own words.
 conformance: machine $(CONFORMANCE)

@@ -2,19 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
 
-const top = new URL('../../', import.meta.url);
-const read = (path) => readFileSync(new URL(path, top), 'utf8');
+import { fromWindow } from './support/typescript.js';
 
 test('durations are said as the tray and the notices say them', async () => {
-  const typescript = createRequire(new URL('ui/package.json', top))('typescript');
-  const { outputText } = typescript.transpileModule(read('ui/src/words/time.ts'), {
-    compilerOptions: { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 },
-  });
-  const { counted } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`);
-  const cases = JSON.parse(read('locale/durations.json'));
+  const { counted } = await fromWindow('words/time.ts');
+  const cases = JSON.parse(readFileSync(new URL('../../locale/durations.json', import.meta.url), 'utf8'));
   assert.ok(cases.length > 10);
   for (const [ms, said] of cases) assert.equal(counted(ms), said, `${ms} ms`);
 });

@@ -9,7 +9,7 @@ export class Client {
   }
 
   async call(name, args) {
-    this.#id += 1;
+    const id = (this.#id += 1);
     const response = await fetch(this.mcp, {
       method: 'POST',
       headers: {
@@ -20,11 +20,11 @@ export class Client {
         'mcp-method': 'tools/call',
         'mcp-name': name,
       },
-      body: JSON.stringify({ jsonrpc: '2.0', id: this.#id, method: 'tools/call', params: { name, arguments: args, _meta: META } }),
+      body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, _meta: META } }),
     });
     const text = await response.text();
     const lines = text.split('\n').map((line) => line.replace(/^data:\s*/, '')).filter((line) => line.startsWith('{'));
-    const answer = lines.map((line) => JSON.parse(line)).find((message) => message.id === this.#id);
+    const answer = lines.map((line) => JSON.parse(line)).find((message) => message.id === id);
     if (answer === undefined) throw new Error(`no answer to ${name}: ${response.status} ${text}`);
     return answer.result ?? answer;
   }

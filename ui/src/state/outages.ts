@@ -1,6 +1,6 @@
 // The outages of the last day as marks on a strip, and what they come to.
 
-import type { Outage } from '../api/types.ts';
+import type { Outage, StatusSnapshot } from '../api/types.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 
@@ -13,6 +13,12 @@ export interface Mark {
 
 export const lengthOf = (outage: Outage, now: number): number =>
   Math.max(0, (outage.ended_at ?? now) - outage.started_at);
+
+/** When the link was lost: the state's own time starts anew when a blip becomes an outage. */
+export function lostAt({ outages, relay }: StatusSnapshot): number {
+  const last = outages.at(-1);
+  return last?.ended_at === null ? last.started_at : relay.since;
+}
 
 /** One that began before the strip does is cut at its beginning. */
 export function marks(outages: Outage[], now: number): Mark[] {
