@@ -15,7 +15,7 @@ tray-connected-published = Ready for clients at { $address }
 tray-reconnecting = Reconnecting to { $relay }
 tray-outage = No connection to { $relay }: { $cause }
 tray-recovering = Back at { $relay }, checking that it works
-tray-sign-in = Sign in to { $relay } again
+tray-sign-in = This machine is not signed in to { $relay }
 tray-incompatible = This Holdfast and { $relay } need the same version
 tray-some-relay = the relay
 tray-own-relay = the relay on this machine
@@ -118,8 +118,9 @@ notice-outage-kept = { $count ->
     [one] { $count } call goes on meanwhile; its result is kept.
    *[other] { $count } calls go on meanwhile; their results are kept.
 }
-notice-sign-in-title = Sign in to { $relay } again
-notice-sign-in-body = It does not know this machine any more. Open Holdfast to see what to do.
+notice-sign-in-title = This machine is not signed in to { $relay }
+notice-sign-in-body = { $cause }. Open Holdfast to sign in.
+notice-sign-in-body-bare = Open Holdfast to sign in.
 notice-incompatible-title = Update needed
 notice-incompatible-body = This Holdfast and { $relay } need the same version.
 notice-recovered-title = Connected to { $relay } again

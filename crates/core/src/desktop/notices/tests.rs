@@ -165,6 +165,20 @@ fn a_night_with_a_closed_lid_is_no_outage() {
 }
 
 #[test]
+fn an_end_that_did_not_last_until_it_could_be_told_is_none() {
+    let mut rig = Rig::awake();
+    rig.link(LinkState::Outage);
+    assert_eq!(kinds(&rig.wait(60)), [(30, NoticeKind::Outage)]);
+    rig.sleep(60);
+    assert_eq!(rig.link(LinkState::Healthy), []);
+    rig.wait(5);
+    assert_eq!(rig.link(LinkState::Blip), []);
+    assert_eq!(rig.wait(55), [], "people think it is away, and it is");
+    let told = notice(NoticeKind::Recovered, "Connected to relay.example again", "It was away for 3 min.");
+    assert_eq!(rig.link(LinkState::Healthy), [told]);
+}
+
+#[test]
 fn lost_calls_are_told_even_in_the_quiet_and_each_loss_once() {
     let mut rig = Rig::new();
     let lost = |at, text: &str| vec![WarningCode::CallsLost.warning(at, text)];
@@ -270,8 +284,9 @@ fn a_seat_that_was_given_up_is_told_once_and_so_is_a_holder_that_does_not_answer
 #[test]
 fn a_device_that_is_refused_is_told_without_waiting() {
     let mut rig = Rig::awake();
-    let body = "It does not know this machine any more. Open Holdfast to see what to do.";
-    let told = notice(NoticeKind::Outage, "Sign in to relay.example again", body);
+    rig.snapshot.relay.cause = Some("the relay revoked this device".into());
+    let body = "The relay revoked this device. Open Holdfast to sign in.";
+    let told = notice(NoticeKind::Outage, "This machine is not signed in to relay.example", body);
     assert_eq!(rig.link(LinkState::SignInNeeded), [told]);
     assert_eq!(rig.wait(600), []);
     assert_eq!(rig.link(LinkState::Healthy)[0].kind, NoticeKind::Recovered);

@@ -14,9 +14,16 @@ pub(super) fn away(snapshot: &StatusSnapshot) -> Words {
     let relay = relay(snapshot);
     let relay = [("relay", Arg::Theirs(&relay))];
     match snapshot.relay.state {
-        LinkState::SignInNeeded => (say("notice-sign-in-title", &relay), say("notice-sign-in-body", &[])),
+        LinkState::SignInNeeded => (say("notice-sign-in-title", &relay), sign_in(snapshot)),
         LinkState::Incompatible => (say("notice-incompatible-title", &[]), say("notice-incompatible-body", &relay)),
         _ => (say("notice-outage-title", &relay), outage(snapshot)),
+    }
+}
+
+fn sign_in(snapshot: &StatusSnapshot) -> String {
+    match &snapshot.relay.cause {
+        Some(cause) => say("notice-sign-in-body", &[("cause", Arg::Sentence(&capital(cause)))]),
+        None => say("notice-sign-in-body-bare", &[]),
     }
 }
 
