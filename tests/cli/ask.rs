@@ -1,4 +1,4 @@
-//! Calls that ask the person at this machine before they run.
+//! Calls that ask the person at this machine before they run, and what that person may see of calls.
 
 use std::time::Duration;
 
@@ -68,4 +68,27 @@ async fn a_no_that_is_remembered_refuses_what_this_client_asks_later() {
         assert_eq!(answer.expect("an answer").code(), Some("policy_denied"));
     }
     assert!(!home.workspace().join("ran").exists());
+}
+
+#[tokio::test]
+async fn what_a_call_was_asked_is_shown_only_when_that_is_switched_on() {
+    for (config, status) in [("", 404), ("[calls]\nkeep_bodies = true\n", 200)] {
+        let home = Home::new();
+        home.write_config(config);
+        let serve = serve(&home).await;
+        let token = home.ok(&["token", "create", "--name", "script"]).await;
+        let client = Modern::new(serve.ready_text("mcp"), &*token);
+        client.call("list_dir", json!({"path": "."})).send().await.expect("an answer").content();
+        let calls = home.json(&["calls", "--json"]).await;
+        let id = calls[0]["call"].as_str().expect("an id");
+        let api = std::fs::read_to_string(home.data().join("api.json")).expect("a holder");
+        let api: Value = serde_json::from_str(&api).expect("JSON");
+        let (address, token) = (api["address"].as_str().expect("an address"), api["token"].as_str().expect("a token"));
+        let url = format!("http://{address}/api/calls/{id}/body");
+        let answer = reqwest::Client::new().get(url).bearer_auth(token).send().await.expect("an answer");
+        assert_eq!(answer.status(), status);
+        let body: Value = answer.json().await.expect("JSON");
+        let asked = json!({"text": "{\"path\":\".\"}", "bytes": 12, "cut": false});
+        assert_eq!(body["arguments"], if status == 200 { asked } else { Value::Null });
+    }
 }

@@ -13,6 +13,7 @@ pub mod id;
 pub mod limits;
 pub mod line;
 pub mod policy;
+pub mod redact;
 pub mod seat;
 pub mod status;
 pub mod switchboard;

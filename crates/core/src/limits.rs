@@ -265,6 +265,11 @@ limits! {
     ASKS_MAX: usize = 16, "questions", "Questions that wait at once; a further call is refused as busy. Below the ordinary places of DAEMON_CALLS_MAX, so that questions cannot take them all.";
     ASKS_REMEMBERED: usize = 64, "clients", "Clients whose answer is remembered until the process ends; beyond it the oldest is asked about again.";
 
+    ["Bodies of calls, when they are kept"]
+    BODY_SHOWN: usize = 10 * KIB, "bytes", "Arguments and result of one call, each, as they are kept.";
+    BODY_READ: usize = 14 * KIB, "bytes", "What is looked at of each for secrets; more than BODY_SHOWN, so that one across the cut is known as one.";
+    BODIES_MAX: usize = 2 * MIB, "bytes", "Kept bodies in all; the oldest go first.";
+
     ["Configuration and this process"]
     CONFIG_FILE_MAX: usize = 256 * KIB, "bytes", "Largest config.toml that is read.";
     CONFIG_POLL: Duration = secs(2), "time", "How often the configuration is looked at when no event came.";
@@ -446,6 +451,7 @@ mod tests {
         assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);
         assert!(RESUME_SESSION_BYTES >= RESULT_MAX && RESUME_SESSION_BYTES <= RESUME_TOTAL_BYTES);
         assert!(SSE_AFTER < SSE_COMMENT);
+        assert!(BODY_SHOWN < BODY_READ && BODIES_MAX >= 2 * 64 * BODY_SHOWN);
         assert!(ASKS_MAX < DAEMON_CALLS_MAX - CONTROL_RESERVE && ASK_LEFT < CALL_TIMEOUT_DEFAULT);
         assert!(SEAT_DRAIN < SEAT_HANDOVER && SEAT_RETRY * 10 < SEAT_RESERVED, "a taker must not miss its own time");
         assert!(SEAT_COMMAND_WAIT > SEAT_ANSWER + SEAT_HANDOVER + CHANNEL_REQUEST);

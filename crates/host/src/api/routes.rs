@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -25,6 +25,7 @@ use crate::config::{ConfigView, LogLevel};
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
 use crate::engines::CommandError;
+use crate::exec::CallBody;
 use crate::logs;
 use crate::resident::Resident;
 use crate::support;
@@ -36,6 +37,7 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/timeline", get(timeline))
         .route("/api/timeline/stream", get(timeline_stream))
         .route("/api/calls", get(calls))
+        .route("/api/calls/{id}/body", get(call_body))
         .route("/api/command", post(command))
         .route("/api/logs", get(log_tail))
         .route("/api/logs/stream", get(log_stream))
@@ -202,6 +204,14 @@ async fn log_stream(
 async fn support_text(State(resident): State<Resident>) -> String {
     let (status, config) = (resident.status(), resident.config().await.config);
     support::text(resident.dirs(), Some(&status), config).await
+}
+
+/// What a call was asked and answered, for whoever switched that on.
+async fn call_body(State(resident): State<Resident>, Path(id): Path<String>) -> Result<Json<CallBody>, Refusal> {
+    let running = resident.running().map_err(failed)?;
+    let body = running.link.as_ref().and_then(|link| link.body(&id));
+    let none = || refuse(StatusCode::NOT_FOUND, "not_found", "nothing is kept of this call");
+    body.map(Json).ok_or_else(none)
 }
 
 async fn config(State(resident): State<Resident>) -> Json<ConfigView> {

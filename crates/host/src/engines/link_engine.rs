@@ -17,7 +17,7 @@ use url::Url;
 use super::StartError;
 use super::relay_engine::RelayEngine;
 use crate::config::{AskConfig, Config, LinkConfig, PolicyConfig};
-use crate::exec::{ExecOptions, Executor as _, LocalExecutor, Told};
+use crate::exec::{CallBody, ExecOptions, Executor as _, LocalExecutor, Told};
 use crate::link::{self, LinkHandle, LinkOptions, Proxies};
 use crate::paths::{self, Dirs};
 use crate::power;
@@ -91,6 +91,7 @@ impl LinkEngine {
                 app.mcp = relay.join("mcp").ok().map(String::from);
             }
         });
+        executor.keep_bodies(config.calls.keep_bodies);
         let keep_awake = watch::Sender::new(config.power.keep_awake);
         let (busy, wanted) = (executor.busy(), keep_awake.subscribe());
         tokio::spawn(power::keep_awake(power::Locks::default(), power::Mains::default(), busy, wanted));
@@ -243,6 +244,15 @@ impl LinkEngine {
 
     pub(super) fn set_ask(&self, ask: &AskConfig) {
         self.executor.set_ask(ask.rule());
+    }
+
+    pub(super) fn keep_bodies(&self, on: bool) {
+        self.executor.keep_bodies(on);
+    }
+
+    /// What a call was asked and answered, if that is kept.
+    pub(crate) fn body(&self, call: &str) -> Option<CallBody> {
+        self.executor.body(call)
     }
 
     pub(super) fn set_keep_awake(&self, on: bool) {

@@ -73,6 +73,9 @@ impl Running {
             if applied.running.ask != config.ask {
                 link.set_ask(&applied.running.ask);
             }
+            if applied.running.calls != config.calls {
+                link.keep_bodies(applied.running.calls.keep_bodies);
+            }
             link.set_keep_awake(applied.running.power.keep_awake);
         }
         if applied.running.channel != config.channel {

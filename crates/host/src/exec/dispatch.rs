@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ask::Told;
+use super::bodies::CallBody;
 use super::call::{Call, Owner, stopped};
 use super::env::Env;
 use super::{Advertised, CallSink, CancelReason, Executor, Extra, Outcome, ProbeSink, Run};
@@ -157,6 +158,16 @@ impl LocalExecutor {
         self.env.asking.answer(question, allow, remember)
     }
 
+    /// Keeps what calls are asked and answered from now on, or forgets it all.
+    pub fn keep_bodies(&self, on: bool) {
+        self.env.bodies.keep(on);
+    }
+
+    /// What a call was asked and answered, if that was kept and still is.
+    pub fn body(&self, call: &str) -> Option<CallBody> {
+        self.env.bodies.get(call)
+    }
+
     /// How many calls hold a place now.
     pub fn running(&self) -> usize {
         self.places.lock().running.len()
@@ -229,6 +240,7 @@ impl Executor for LocalExecutor {
         let progress = run.progress.then(|| sink.reporter()).flatten();
         let Running { stop, why, .. } = running;
         let given = run.budget;
+        env.bodies.began(&run);
         let task = async move {
             let work = async {
                 let waited = env.asking.pass(&tool, &run, &stop, progress.as_ref()).await?;
@@ -250,6 +262,7 @@ impl Executor for LocalExecutor {
             let panicked = |_| Err(ToolError::new(Code::InternalError, "the tool failed unexpectedly"));
             let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(panicked);
             let outcome = say_why(outcome, why.get().copied(), &tool, given);
+            env.bodies.ended(&taken.id, &outcome);
             let outcome = env.results.fit(&owner, outcome).await;
             drop(taken);
             sink.finish(outcome);

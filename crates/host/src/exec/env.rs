@@ -7,6 +7,7 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 
 use super::ask::Asking;
+use super::bodies::Bodies;
 use super::files::Workspace;
 use super::process::{Sessions, Trees};
 use super::results::Results;
@@ -18,6 +19,7 @@ pub(super) struct Env {
     pub(super) sessions: Sessions,
     pub(super) results: Results,
     pub(super) asking: Asking,
+    pub(super) bodies: Bodies,
     /// Home of programs under a minimal environment.
     pub(super) home: PathBuf,
     /// Changes of files happen one after the other.
@@ -43,6 +45,7 @@ impl Env {
             sessions: Sessions::default(),
             results: Results::open(results).map_err(OpenError::Data)?,
             asking: Asking::new(ask, questions),
+            bodies: Bodies::default(),
             home,
             mutations: Arc::default(),
             diagnose,

@@ -6,6 +6,7 @@
 
 mod ask;
 mod awake;
+mod bodies;
 mod call;
 mod dispatch;
 mod env;
@@ -27,6 +28,7 @@ use holdfast_core::tools::Tool;
 use serde_json::value::RawValue;
 
 pub use ask::Told;
+pub use bodies::{CallBody, Excerpt};
 pub use dispatch::{ExecOptions, LocalExecutor, OpenError};
 
 /// How a call ended: its result as raw JSON, encoded once, or an error.

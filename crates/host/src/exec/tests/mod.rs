@@ -1,6 +1,7 @@
 //! Tools through the executor's own seam, with real files and processes in temporary folders.
 
 mod ask;
+mod bodies;
 mod dispatch;
 mod files;
 #[cfg(unix)]

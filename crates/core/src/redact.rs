@@ -1,0 +1,234 @@
+//! Hiding what looks like a secret in a text that a person will read. It goes by names and shapes, so it finds what is
+//! usual, not everything: what must stay secret for certain must not be kept at all.
+
+use std::borrow::Cow;
+
+/// Stands where a secret was.
+pub const HIDDEN: &str = "[hidden]";
+
+/// Part of a name whose value is a secret, in lower case without `-` and `_`.
+const NAMES: [&str; 13] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "credential",
+    "cookie",
+    "authorization",
+    "signature",
+    "otp",
+];
+
+/// How tokens of well-known services, and ours, begin.
+const BEGINNINGS: [&str; 28] = [
+    "hf_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "pk_live_",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xoxr-",
+    "xoxs-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "SG.",
+];
+
+/// A token of a known beginning is at least this long.
+const TOKEN_MIN: usize = 16;
+
+const KEY_BEGIN: &str = "-----BEGIN ";
+const KEY_END: &str = "-----END ";
+const KEY_NAME: &str = "PRIVATE KEY";
+
+/// The text with [`HIDDEN`] in place of private keys, values of telling names, `Bearer` and `Basic` credentials, tokens of
+/// known shapes, and names and passwords in addresses. JSON stays readable, escaped JSON inside of it too.
+pub fn redact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let (kept, hidden) = if rest.starts_with(KEY_BEGIN) {
+            private_key(rest)
+        } else if is_word(c) {
+            word(rest)
+        } else if let Some(after) = rest.strip_prefix("://") {
+            (3, user(after))
+        } else {
+            (c.len_utf8(), 0)
+        };
+        out.push_str(&rest[..kept]);
+        if hidden > 0 {
+            out.push_str(HIDDEN);
+        }
+        rest = &rest[kept + hidden..];
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Length of what `pick` says belongs together.
+fn run(text: &str, pick: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !pick(c)).unwrap_or(text.len())
+}
+
+/// How much of a text that begins with a PEM header is kept, and how much after it hidden.
+fn private_key(text: &str) -> (usize, usize) {
+    let header = text[KEY_BEGIN.len()..].find("-----").map(|at| KEY_BEGIN.len() + at);
+    match header {
+        Some(end) if text[..end].ends_with(KEY_NAME) => {
+            // A block that is cut off is hidden to where it is cut.
+            let whole = text
+                .find(KEY_END)
+                .and_then(|at| Some(at + KEY_END.len() + text[at + KEY_END.len()..].find("-----")? + 5));
+            (0, whole.unwrap_or(text.len()))
+        }
+        _ => (KEY_BEGIN.len(), 0),
+    }
+}
+
+/// The same for a text that begins with a word.
+fn word(text: &str) -> (usize, usize) {
+    let name = &text[..run(text, is_word)];
+    if name.len() >= TOKEN_MIN && BEGINNINGS.iter().any(|b| name.starts_with(b)) {
+        return (0, run(text, |c| is_word(c) || matches!(c, '+' | '/' | '=')));
+    }
+    let after = &text[name.len()..];
+    if matches!(name, "Bearer" | "bearer" | "Basic" | "basic") && after.starts_with(' ') {
+        let value = run(&after[1..], |c| is_word(c) || matches!(c, '+' | '/' | '=' | '~'));
+        // Base64 comes in fours; a word of prose seldom does.
+        let likely = value >= 8 && (name.ends_with("earer") || value.is_multiple_of(4));
+        return if likely { (name.len() + 1, value) } else { (name.len(), 0) };
+    }
+    if !is_telling(name) {
+        return (name.len(), 0);
+    }
+    match separator(after, name.starts_with("--")) {
+        Some(gap) => {
+            let value = value(&after[gap..], name);
+            if value > 0 { (name.len() + gap, value) } else { (name.len(), 0) }
+        }
+        None => (name.len(), 0),
+    }
+}
+
+fn is_telling(name: &str) -> bool {
+    let plain: Cow<'_, str> =
+        name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect();
+    // `max_tokens` counts them.
+    !plain.ends_with("tokens") && NAMES.iter().any(|n| plain.contains(n) && (*n != "otp" || plain == "otp"))
+}
+
+/// Length of what stands between a name and its value: `=`, `":"`, `","` of an argument vector, or a blank after a flag.
+/// Quotes may be escaped once or more.
+fn separator(text: &str, flag: bool) -> Option<usize> {
+    let quoted = |text: &str| run(text, |c| matches!(c, '\\' | '"' | '\''));
+    let blank = |text: &str| run(text, |c| c == ' ');
+    let closed = quoted(text);
+    let at = closed + blank(&text[closed..]);
+    let sign = text[at..].chars().next()?;
+    let next = match sign {
+        ':' | '=' => at + 1,
+        ',' if closed > 0 && flag => at + 1,
+        _ if flag && at > closed && closed == 0 => at,
+        _ => return None,
+    };
+    let next = next + blank(&text[next..]);
+    Some(next + quoted(&text[next..]))
+}
+
+/// Length of a value: to the quote that closes it, or to where a word ends. An authorization has a word before it.
+fn value(text: &str, name: &str) -> usize {
+    let ends =
+        |c: char| matches!(c, '"' | '\'' | '\\' | '\n' | '\r' | ',' | ';' | '&' | '}' | ']' | ')' | '>' | '{' | '[');
+    let header = name.to_ascii_lowercase().ends_with("authorization") || name.to_ascii_lowercase().ends_with("cookie");
+    let length = run(text, |c| !ends(c) && (header || c != ' '));
+    match &text[..length] {
+        "true" | "false" | "null" | "None" => 0,
+        _ => length,
+    }
+}
+
+/// Length of name and password at the beginning of an address.
+fn user(text: &str) -> usize {
+    let host = run(text, |c| !c.is_whitespace() && !matches!(c, '/' | '?' | '#' | '"' | '\'' | '\\'));
+    text[..host].rfind('@').unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_hidden_and_the_rest_stays() {
+        let table = [
+            ("npm test -- --watch=false", "npm test -- --watch=false"),
+            (r#"{"password":"hunter2","user":"ann"}"#, r#"{"password":"[hidden]","user":"ann"}"#),
+            (r#"{"body":"{\"api_key\": \"abc\", \"n\": 1}"}"#, r#"{"body":"{\"api_key\": \"[hidden]\", \"n\": 1}"}"#),
+            (
+                r#"["curl","-H","Authorization: Bearer abc.def-ghi","x"]"#,
+                r#"["curl","-H","Authorization: [hidden]","x"]"#,
+            ),
+            (r#"["mysql","--password","hunter2","db"]"#, r#"["mysql","--password","[hidden]","db"]"#),
+            ("mysql --password hunter2 db", "mysql --password [hidden] db"),
+            ("Basic information, then Basic YW5uOnB3", "Basic information, then Basic [hidden]"),
+            ("GITHUB_TOKEN=abc make", "GITHUB_TOKEN=[hidden] make"),
+            ("echo ghp_0123456789abcdefghij!", "echo [hidden]!"),
+            ("hf_pat_AAAABBBBCCCCDDDD-_x", "[hidden]"),
+            ("ask-me-for-a-risky-business-thing", "ask-me-for-a-risky-business-thing"),
+            ("jwt eyJhbGciOi.eyJzdWIi.c2ln/x= end", "jwt [hidden] end"),
+            ("https://ann:pw@host/a@b", "https://[hidden]@host/a@b"),
+            (r#"{"max_tokens":100,"token":null,"secret":true}"#, r#"{"max_tokens":100,"token":null,"secret":true}"#),
+            ("the password is long; tokens expire", "the password is long; tokens expire"),
+            ("Set-Cookie: a=b; Path=/", "Set-Cookie: [hidden]; Path=/"),
+            ("é token=ä:ö ü", "é token=[hidden] ü"),
+            ("-----BEGIN CERTIFICATE-----\\nMII", "-----BEGIN CERTIFICATE-----\\nMII"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(redact(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_hidden_as_a_block_even_when_its_end_is_cut_off() {
+        let key = "-----BEGIN RSA PRIVATE KEY-----\\nMIIabc/+=\\n-----END RSA PRIVATE KEY-----";
+        assert_eq!(redact(&format!("{{\"content\":\"{key}\\n\"}}")), "{\"content\":\"[hidden]\\n\"}");
+        assert_eq!(redact(&key[..45]), HIDDEN);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_to_its_end_and_nothing_is_made_up(text in "\\PC{0,200}") {
+            let shown = redact(&text);
+            let mut rest = text.as_str();
+            for piece in shown.split(HIDDEN) {
+                let at = rest.find(piece);
+                proptest::prop_assert!(at.is_some() || text.contains(HIDDEN));
+                rest = &rest[at.unwrap_or(0) + if at.is_some() { piece.len() } else { 0 }..];
+            }
+        }
+    }
+}
