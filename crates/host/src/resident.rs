@@ -1,14 +1,15 @@
 //! What a process that stays is made of: the data folder once it is ours, the loopback API, and the engines, which may
 //! fail to start and can be started again.
 
+mod house;
+
 use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use holdfast_core::command::{Command, Engine};
+use holdfast_core::command::Command;
 use holdfast_core::desktop::NoticeSwitches;
-use holdfast_core::limits;
-use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
+use holdfast_core::status::{AppStatus, StatusSnapshot};
 use http::{Request, Response};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -19,13 +20,12 @@ use tokio_util::task::TaskTracker;
 use crate::api::{self, ApiServer};
 use crate::autostart::Autostart;
 use crate::config::{self, ConfigView};
-use crate::engines::{CommandError, EngineOptions, Running, StartError, Wanted, done, offline};
-use crate::lock::{DataLock, LockError};
-use crate::logs::Logs;
+use crate::engines::{CommandError, EngineOptions, Running, StartError, done, offline};
 use crate::open;
 use crate::paths::Dirs;
 use crate::runtime;
 use crate::status_hub::{StatusHub, unix_ms};
+use house::{House, Wish};
 
 /// A process that stays, for its shell and its API. Clones are handles of the same one.
 #[derive(Debug, Clone)]
@@ -48,26 +48,9 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-/// Which engines a start is for.
-#[derive(Debug, Clone, Copy)]
-enum Wish {
-    /// Those that ran when they were last asked to.
-    AsBefore,
-    /// Those, and this one; without one, all.
-    Start(Option<Engine>),
-}
-
-/// What this process has while the data folder is its own.
-#[derive(Debug, Default)]
-struct House {
-    lock: Option<DataLock>,
-    logs: Option<Arc<Logs>>,
-    api: Option<ApiServer>,
-}
-
 impl Resident {
     /// Starts the engines that ran before, on the current runtime, and returns at once. What cannot start is a warning
-    /// [`WarningCode::StartFailed`], and [`Command::Start`] tries again.
+    /// [`StartFailed`](holdfast_core::status::WarningCode::StartFailed), and [`Command::Start`] tries again.
     pub fn start(options: EngineOptions) -> Resident {
         let resident = Resident::new(options);
         let starting = resident.clone();
@@ -78,8 +61,9 @@ impl Resident {
         resident
     }
 
-    /// Starts all engines, for a process that a person starts and that is nothing without them. Returns when they run; with an embedded relay, when
-    /// this machine was proven reachable through it or [`limits::READY_WAIT`] passed.
+    /// Starts all engines, for a process that a person starts and that is nothing without them. Returns when they run; with
+    /// an embedded relay, when this machine was proven reachable through it or
+    /// [`READY_WAIT`](holdfast_core::limits::READY_WAIT) passed.
     pub async fn launch(options: EngineOptions) -> Result<Resident, StartError> {
         let resident = Resident::new(options);
         let mut house = resident.0.house.lock().await;
@@ -292,95 +276,5 @@ impl Resident {
         self.0.tasks.close();
         self.0.tasks.wait().await;
         drop(lock);
-    }
-
-    /// Starts what does not run; what came of it stands in the status.
-    async fn bring_up(&self, wish: Wish) -> Result<(), StartError> {
-        let mut house = self.0.house.lock().await;
-        self.bring_up_in(&mut house, wish).await
-    }
-
-    async fn restart(&self) -> Result<(), StartError> {
-        let mut house = self.0.house.lock().await;
-        self.engines_down().await;
-        self.bring_up_in(&mut house, Wish::AsBefore).await
-    }
-
-    async fn bring_up_in(&self, house: &mut House, wish: Wish) -> Result<(), StartError> {
-        if self.0.quit.is_cancelled() {
-            return Err(StartError::Interrupted);
-        }
-        let started = self.engines_up(house, wish).await;
-        // Without engines too: commands, the window in a browser and the doctor find out there why.
-        let opened = if house.lock.is_some() { self.open_api(house).await } else { Ok(()) };
-        let outcome = started.and(opened);
-        match &outcome {
-            Ok(()) => self.0.hub.clear(WarningCode::StartFailed),
-            Err(error) => self.0.hub.warn(WarningCode::StartFailed, error.sentence()),
-        }
-        self.0.hub.snapshot();
-        outcome
-    }
-
-    async fn engines_up(&self, house: &mut House, wish: Wish) -> Result<Arc<Running>, StartError> {
-        if let Ok(running) = self.running() {
-            return Ok(running);
-        }
-        let Inner { options, hub, now, .. } = &*self.0;
-        if house.lock.is_none() {
-            options.dirs.prepare()?;
-            house.lock = Some(take_lock(&options.dirs).await?);
-            // What a killed holder left would lead commands to a port that is somebody else's now.
-            api::forget(&options.dirs)?;
-            hub.keep_outages(options.dirs.data.join("outages.json"));
-        }
-        let logs = match &house.logs {
-            Some(logs) => Arc::clone(logs),
-            None => Arc::clone(house.logs.insert(Arc::new(Logs::start(&options.dirs.logs(), Default::default())?))),
-        };
-        let wanted = Wanted::load(&options.dirs);
-        if let Wish::Start(engine) = wish {
-            wanted.set(engine, true);
-        }
-        match Running::begin(options, hub, &logs, wanted, now).await {
-            Ok(running) => {
-                *self.0.running.write() = Some(Arc::clone(&running));
-                Ok(running)
-            }
-            Err(error) => {
-                hub.engines_gone();
-                Err(error)
-            }
-        }
-    }
-
-    async fn engines_down(&self) {
-        let running = self.0.running.write().take();
-        if let Some(running) = running {
-            running.end().await;
-            self.0.hub.engines_gone();
-            // Whoever waits for what comes next must not take the old for it.
-            self.0.hub.snapshot();
-        }
-    }
-
-    async fn open_api(&self, house: &mut House) -> Result<(), StartError> {
-        if house.api.is_none() {
-            house.api = Some(ApiServer::start(self.clone()).await?);
-        }
-        Ok(())
-    }
-}
-
-/// Takes the data folder; a command that works on it for a moment is waited for.
-async fn take_lock(dirs: &Dirs) -> Result<DataLock, LockError> {
-    let give_up = tokio::time::Instant::now() + limits::LOCK_WAIT;
-    loop {
-        match DataLock::take(&dirs.data) {
-            Err(LockError::Held { .. }) if tokio::time::Instant::now() < give_up => {
-                tokio::time::sleep(limits::LOCK_RETRY).await;
-            }
-            other => return other,
-        }
     }
 }
