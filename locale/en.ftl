@@ -174,7 +174,7 @@ ui-copied = Copied
 ui-copy = Copy
 
 # The sentence at the top has two halves: whether this machine can be reached, and what waits.
-ui-head = { $link } — { $work }
+ui-head = { $link }{"\u00A0"}— { $work }
 ui-head-stopped = Stopped: this machine cannot be reached
 ui-head-stopped-here = Stopped: this machine cannot be reached
 ui-head-stopping = Stopping after the running calls

@@ -17,6 +17,7 @@ class FirstSteps {
   /** Shown at the start because nobody was ever let in: then they stay until somebody closes them. */
   #began = $state(false);
   #reopened = $state(false);
+  #asked = false;
 
   readonly reachable: boolean = $derived(app.snapshot?.relay.state === 'healthy');
   readonly letIn: boolean = $derived(
@@ -30,7 +31,8 @@ class FirstSteps {
 
   /** Asks once whether they are needed. A relay elsewhere keeps its own lists, and has been set up by somebody. */
   begin = async (): Promise<void> => {
-    if (this.#skipped) return;
+    if (this.#skipped || this.#asked) return;
+    this.#asked = true;
     await Promise.all([this.clients.load(), this.tokens.load()]);
     this.#began = this.clients.rows !== null && this.tokens.rows !== null && !this.letIn;
   };

@@ -21,8 +21,8 @@ interface Applied {
   restart: string[];
 }
 
-/** `same`: the file said that already. */
-export type Came = 'applied' | 'restart' | 'same' | { error: string };
+/** `same`: nothing changed. `overruled`: the file says it, and the command line of the process says otherwise. */
+export type Came = 'applied' | 'restart' | 'same' | 'overruled' | { error: string };
 
 export class Settings {
   view = $state.raw<ConfigView | null>(null);
@@ -64,8 +64,8 @@ export class Settings {
       const { changed, restart } = await app.command<Applied>({ command: 'configure', set: { [key]: value } });
       if (restart.includes(key)) this.#waiting = { ...this.#waiting, [key]: value };
       else this.#forget(key);
-      this.#say(key, restart.includes(key) ? 'restart' : changed.includes(key) ? 'applied' : 'same');
       await this.load();
+      this.#say(key, restart.includes(key) ? 'restart' : changed.includes(key) ? 'applied' : this.#untouched(key));
       return true;
     } catch (error) {
       this.#say(key, { error: told(refusalOf(error)) });
@@ -93,6 +93,11 @@ export class Settings {
     [this.#waiting, this.came] = [{}, {}];
     await this.load();
   };
+
+  #untouched(key: string): Came {
+    const written = this.view?.set[key];
+    return written === undefined || String(written) === String(this.inForce(key)) ? 'same' : 'overruled';
+  }
 
   #say(key: string, came: Came): void {
     this.came = { ...this.came, [key]: came };

@@ -1,0 +1,87 @@
+// The log's end, the doctor, and the text for somebody who helps.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { base } from './support/states.js';
+import { suite } from './support/suite.js';
+
+const { holdfast, scripted } = suite();
+const go = (page, tab) => page.getByRole('link', { name: tab, exact: true }).click();
+const panel = (page, name) => page.getByRole('region', { name, exact: true });
+const log = (page) => page.getByRole('log', { name: 'Log' });
+const line = (number, level = 'INFO') =>
+  JSON.stringify({ timestamp: '2026-11-30T21:00:00Z', level, message: `line ${number}`, target: 'holdfast_host::link', n: number });
+
+test('lines come as they are written, and are found by words and by level', async () => {
+  const { home, page } = await holdfast();
+  await go(page, 'Log');
+  await log(page).getByText('the relay can reach this machine').waitFor();
+  await home.run('policy', 'set', 'review');
+  await log(page).getByText('policy').first().waitFor();
+  await page.getByLabel('Search').fill('LISTENS addr');
+  await log(page).getByText('the relay can reach this machine').waitFor({ state: 'detached' });
+  assert.equal(await log(page).getByText('the relay listens').count(), 1);
+  await page.getByLabel('Search').fill('');
+  await page.getByLabel('Least level').selectOption('Errors only');
+  await log(page).getByText('No such line.').waitFor();
+});
+
+test('the log follows its end, and stops following when somebody scrolls up', async () => {
+  const { holdfast: process, page } = await scripted(base(Date.now()));
+  const known = Array.from({ length: 200 }, (_, number) => line(number));
+  process.streams['/api/logs/stream'] = known;
+  await go(page, 'Log');
+  await log(page).getByText('line 199').waitFor();
+  const fromEnd = () => log(page).evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+  await page.waitForFunction(() => {
+    const box = document.querySelector('[role=log]');
+    return box.scrollHeight - box.scrollTop - box.clientHeight < 2;
+  });
+  await log(page).evaluate((box) => (box.scrollTop = 0));
+  await page.getByLabel('Follow').and(page.locator(':not(:checked)')).waitFor();
+  process.send('/api/logs/stream', line(200, 'ERROR'));
+  await log(page).getByText('line 200').waitFor({ state: 'attached' });
+  assert.ok((await fromEnd()) > 100);
+  await page.getByLabel('Follow').check();
+  process.send('/api/logs/stream', line(201));
+  await log(page).getByText('line 201').waitFor();
+  assert.ok((await fromEnd()) < 24);
+});
+
+test('the doctor tells each finding, and copies the report that the command line prints', async () => {
+  const { home, page } = await holdfast({}, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await go(page, 'Log');
+  await page.getByRole('button', { name: 'Examine' }).click();
+  await panel(page, 'Doctor').getByRole('listitem').filter({ hasText: 'workspace' }).getByText(home.workspace).waitFor();
+  await page.getByRole('button', { name: 'Copy report' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const steady = (text) => text.replace(/answered in \d+ ms|\d+ MiB/g, '').trim();
+  const printed = await home.run('doctor').catch((error) => error.stdout);
+  assert.equal(steady(await page.evaluate('navigator.clipboard.readText()')), steady(printed));
+});
+
+test('the support text is shown before it goes anywhere, is saved as it is shown, and holds no token', async () => {
+  const { home, page } = await holdfast();
+  const token = await home.run('token', 'create', '--name', 'nightly');
+  const api = JSON.parse(await readFile(join(home.root, 'data', 'api.json'), 'utf8')).token;
+  await go(page, 'Log');
+  await page.getByRole('button', { name: 'Make', exact: true }).click();
+  const shown = await page.getByRole('dialog').getByRole('textbox').inputValue();
+  assert.match(shown, /the relay listens/);
+  for (const secret of [token, api]) assert.ok(!shown.includes(secret));
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Save as a file' }).click();
+  assert.equal(await readFile(await (await download).path(), 'utf8'), shown);
+});
+
+test('opening the folder asks the process to do it', async () => {
+  const { holdfast: process, page } = await scripted(base(Date.now()));
+  await go(page, 'Log');
+  const asked = page.waitForResponse('**/api/command');
+  await page.getByRole('button', { name: 'Open folder' }).click();
+  await asked;
+  assert.deepEqual(process.asked.at(-1).body, { command: 'open_logs' });
+});
