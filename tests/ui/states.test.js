@@ -50,7 +50,7 @@ test('no state shows the id of a text that is missing', async () => {
 test('an outage says what was lost, since when, why, when the next try is, and how long calls are kept', async () => {
   const now = Date.now();
   const { holdfast, page } = await scripted(cut(now), timeline(now));
-  assert.equal(await heading(page).innerText(), 'Reconnecting to relay.example — 3 calls are waiting, nothing is lost');
+  await page.getByRole('heading', { name: 'Reconnecting to relay.example — 3 calls are waiting, nothing is lost' }).waitFor();
   const text = await page.locator('body').innerText();
   assert.match(text, /Link lost 1[2-4] s ago: the network changed\. Trying again in [1-4] s \(try 4\)\./);
   assert.match(text, /Outage\s*1[2-4] s\s*calls are kept for 1 min 4[5-8] s more/);
