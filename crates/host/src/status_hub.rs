@@ -14,7 +14,7 @@ use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus, StatusSnapshot, Timeline,
+    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus, StatusSnapshot, Tally, Timeline,
     TimelineEntry, UnixMs, WarningCode,
 };
 use parking_lot::Mutex;
@@ -325,8 +325,9 @@ impl Facts {
         calls.oldest_ms = calls.oldest_ms.map(|ms| ms.saturating_add(age));
         self.health.link(&relay, Some(&link), now);
         let held = (calls.pending + calls.queued_results) as u64;
+        let calls_now = Tally { held, delivered: link.link.delivered, lost: link.link.lost };
         let cause = relay.cause.as_deref();
-        self.outages_changed |= self.outages.observe(now, relay.state, relay.since, cause, held, link.link.lost);
+        self.outages_changed |= self.outages.observe(now, relay.state, relay.since, cause, calls_now);
         (relay, calls)
     }
 }
@@ -372,7 +373,7 @@ impl LinkObserver for StatusHub {
             Told::Recovered { lasted, attempts } => {
                 tracing::warn!(attempts, "the relay is back after {} s", lasted.as_secs());
             }
-            Told::State { from, to, why } => tracing::info!(?from, ?to, "link: {why}"),
+            Told::State { from, to, why } => tracing::info!("link: {} → {}, {why}", from.words(), to.words()),
             Told::GraceExpired { stopped, held } => {
                 tracing::warn!(stopped, held, "the relay stayed away too long; running calls were stopped");
             }

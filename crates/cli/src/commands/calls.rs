@@ -17,12 +17,12 @@ pub async fn calls(folders: &Folders) -> Result<(), Failure> {
         let took = row.took_ms.map(|ms| format!("{ms} ms")).unwrap_or_default();
         let ended = row.code.map(|c| format!(" ({})", c.as_str())).unwrap_or_default();
         let about = row.summary.as_deref().map(print::shown).unwrap_or_default();
-        let state = format!("{:?}", row.state).to_lowercase();
+        let state = row.state.as_str();
         print::line(&format!("{}  {:<10} {:<18} {took:>9}{ended}  {about}", print::moment(row.at), state, row.tool));
         let steps = row
             .steps
             .iter()
-            .map(|(step, at)| format!("{} +{}", format!("{step:?}").to_lowercase(), at.saturating_sub(row.at)));
+            .map(|(step, at)| format!("{} +{}", step.as_str(), at.saturating_sub(row.at)));
         print::line(&format!("          {}", steps.collect::<Vec<_>>().join(" · ")));
     }
     Ok(())

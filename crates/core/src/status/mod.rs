@@ -10,7 +10,7 @@ mod timeline;
 mod warning;
 
 pub use attention::{Consent, Question};
-pub use outages::{Outage, OutageLog};
+pub use outages::{Outage, OutageLog, Tally};
 pub use seat::{SeatHolder, SeatState, SeatStatus};
 pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};
 pub use warning::{Action, Severity, Warning, WarningCode};
@@ -126,6 +126,22 @@ pub enum LinkState {
     SignInNeeded,
     /// The relay speaks no link version that this build speaks.
     Incompatible,
+}
+
+impl LinkState {
+    /// The state in plain words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            LinkState::Stopped => "stopped",
+            LinkState::Connecting => "connecting",
+            LinkState::Healthy => "healthy",
+            LinkState::Blip => "away for a moment",
+            LinkState::Outage => "away",
+            LinkState::Recovering => "connecting again",
+            LinkState::SignInNeeded => "not enrolled",
+            LinkState::Incompatible => "another version",
+        }
+    }
 }
 
 /// The link to the relay.

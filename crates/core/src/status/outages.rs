@@ -32,24 +32,33 @@ pub struct OutageLog {
     lost_link: Option<Lost>,
 }
 
+/// Calls in numbers at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Calls that run and results that wait.
+    pub held: u64,
+    /// Results that arrived, since the process started.
+    pub delivered: u64,
+    /// Calls without a known outcome, since the process started.
+    pub lost: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lost {
     at: UnixMs,
-    lost_before: u64,
+    before: Tally,
     recorded: bool,
 }
 
 impl OutageLog {
-    /// Takes the link's state, in the order it happened. `held` counts the calls and results this device keeps now, `lost`
-    /// those without a known outcome since the process started. Returns whether what [`OutageLog::list`] shows has changed.
+    /// Takes the link's state, in the order it happened. Returns whether what [`OutageLog::list`] shows has changed.
     pub fn observe(
         &mut self,
         now: UnixMs,
         state: LinkState,
         since: UnixMs,
         cause: Option<&str>,
-        held: u64,
-        lost: u64,
+        calls: Tally,
     ) -> bool {
         let away = matches!(
             state,
@@ -63,12 +72,12 @@ impl OutageLog {
             let Some(was) = self.lost_link.take() else { return false };
             let Some(open) = self.outages.back_mut().filter(|_| was.recorded) else { return false };
             open.ended_at = Some(now);
-            // Nothing new can have come in yet: what is held now came through.
-            open.calls_saved = held;
-            open.calls_lost = lost.saturating_sub(was.lost_before);
+            // Hardly anything new can have come in yet: what is held now came through, and so did what arrived since.
+            open.calls_saved = calls.held + calls.delivered.saturating_sub(was.before.delivered);
+            open.calls_lost = calls.lost.saturating_sub(was.before.lost);
             return true;
         }
-        let was = self.lost_link.get_or_insert(Lost { at: since, lost_before: lost, recorded: false });
+        let was = self.lost_link.get_or_insert(Lost { at: since, before: calls, recorded: false });
         let worth_telling = !matches!(state, LinkState::Blip | LinkState::Recovering);
         if was.recorded || !worth_telling {
             return false;
@@ -120,23 +129,27 @@ impl OutageLog {
 mod tests {
     use super::*;
 
+    fn tally(held: u64, delivered: u64, lost: u64) -> Tally {
+        Tally { held, delivered, lost }
+    }
+
     #[test]
     fn a_blip_leaves_no_outage() {
         let mut log = OutageLog::default();
-        assert!(!log.observe(1_000, LinkState::Healthy, 1_000, None, 0, 0));
-        assert!(!log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), 0, 0));
-        assert!(!log.observe(2_500, LinkState::Recovering, 2_500, None, 0, 0));
-        assert!(!log.observe(3_000, LinkState::Healthy, 3_000, None, 1, 0));
+        assert!(!log.observe(1_000, LinkState::Healthy, 1_000, None, tally(0, 0, 0)));
+        assert!(!log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), tally(0, 0, 0)));
+        assert!(!log.observe(2_500, LinkState::Recovering, 2_500, None, tally(0, 0, 0)));
+        assert!(!log.observe(3_000, LinkState::Healthy, 3_000, None, tally(1, 0, 0)));
         assert_eq!(log.list(3_000), vec![]);
     }
 
     #[test]
     fn an_outage_starts_when_the_link_was_lost_and_counts_what_it_saved() {
         let mut log = OutageLog::default();
-        log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), 3, 1);
-        assert!(log.observe(12_000, LinkState::Outage, 12_000, Some("reset"), 3, 1));
-        assert!(!log.observe(20_000, LinkState::Recovering, 20_000, None, 2, 2));
-        assert!(log.observe(21_000, LinkState::Healthy, 21_000, None, 2, 2));
+        log.observe(2_000, LinkState::Blip, 2_000, Some("reset"), tally(3, 0, 1));
+        assert!(log.observe(12_000, LinkState::Outage, 12_000, Some("reset"), tally(3, 0, 1)));
+        assert!(!log.observe(20_000, LinkState::Recovering, 20_000, None, tally(2, 0, 2)));
+        assert!(log.observe(21_000, LinkState::Healthy, 21_000, None, tally(1, 1, 2)), "one result arrived already");
         let expected = Outage {
             started_at: 2_000,
             ended_at: Some(21_000),
@@ -151,7 +164,7 @@ mod tests {
     #[test]
     fn an_outage_that_was_open_at_a_crash_ends_at_the_last_known_moment() {
         let mut log = OutageLog::default();
-        log.observe(5_000, LinkState::Outage, 5_000, None, 0, 0);
+        log.observe(5_000, LinkState::Outage, 5_000, None, tally(0, 0, 0));
         let text = serde_json::to_string(&log).unwrap();
         let mut loaded: OutageLog = serde_json::from_str(&text).unwrap();
         loaded.close_open(9_000);

@@ -56,6 +56,21 @@ pub enum Step {
     Cancelled,
 }
 
+impl Step {
+    /// The step in a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Step::Received => "received",
+            Step::Detached => "detached",
+            Step::Rebound => "rebound",
+            Step::Finished => "finished",
+            Step::Sent => "sent",
+            Step::Delivered => "delivered",
+            Step::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// The last [`limits::TIMELINE_ENTRIES`] steps.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
@@ -122,6 +137,19 @@ pub enum CallState {
     Cancelled,
 }
 
+impl CallState {
+    /// The state in a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CallState::Running => "running",
+            CallState::Detached => "detached",
+            CallState::Held => "held",
+            CallState::Delivered => "delivered",
+            CallState::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// Folds steps into calls, newest call first.
 pub fn call_rows(entries: &[TimelineEntry]) -> Vec<CallRow> {
     let mut at: BTreeMap<&CallId, usize> = BTreeMap::new();
@@ -171,6 +199,18 @@ impl CallRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_and_a_state_read_the_same_in_json_and_as_words() {
+        for step in [Step::Received, Step::Detached, Step::Rebound, Step::Finished, Step::Sent, Step::Delivered] {
+            assert_eq!(serde_json::to_value(step).unwrap(), step.as_str());
+        }
+        assert_eq!(serde_json::to_value(Step::Cancelled).unwrap(), Step::Cancelled.as_str());
+        for state in [CallState::Running, CallState::Detached, CallState::Held, CallState::Delivered] {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+        assert_eq!(serde_json::to_value(CallState::Cancelled).unwrap(), CallState::Cancelled.as_str());
+    }
 
     fn step(call: &str, at: UnixMs, step: Step) -> TimelineEntry {
         TimelineEntry {

@@ -85,7 +85,7 @@ pub(super) fn link(running: Option<&StatusSnapshot>) -> Check {
     let relay = &running.relay;
     let cause = relay.cause.as_deref().map(|c| format!(", {c}")).unwrap_or_default();
     let route = relay.route.as_deref().map(|r| format!(", {r}")).unwrap_or_default();
-    let found = format!("{:?}{cause}{route}", relay.state);
+    let found = format!("{}{cause}{route}", relay.state.words());
     match relay.state {
         LinkState::Healthy => Check::ok("link", found),
         LinkState::SignInNeeded => Check::failed("link", found).advise("holdfast enroll RELAY_URL"),

@@ -70,7 +70,7 @@ impl Running {
         let config = overrides.over(config::read(&dirs.config_file())?);
         logs.set_level(config.log.level);
         hub.set_notices(config.notices.switches());
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), ?mode, "start");
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), mode = mode.as_str(), "start");
         let secrets = {
             let (data, store) = (dirs.data.clone(), config.secrets.store);
             tokio::task::spawn_blocking(move || Secrets::open(&data, store))

@@ -35,6 +35,16 @@ pub enum Mode {
     Relay,
 }
 
+impl Mode {
+    /// As the command is called.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Serve => "serve",
+            Mode::Relay => "relay",
+        }
+    }
+}
+
 /// Settings that win over the file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {

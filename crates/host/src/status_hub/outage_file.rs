@@ -47,7 +47,7 @@ pub(super) fn save(file: &Path, log: &OutageLog, now: UnixMs) -> Result<(), File
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_core::status::LinkState;
+    use holdfast_core::status::{LinkState, Tally};
 
     #[test]
     fn an_outage_survives_the_process_and_a_broken_file_is_no_obstacle() {
@@ -55,7 +55,7 @@ mod tests {
         let file = dir.path().join("outages.json");
         assert_eq!(load(&file), OutageLog::default());
         let mut log = OutageLog::default();
-        log.observe(1_000, LinkState::Outage, 1_000, Some("reset"), 0, 0);
+        log.observe(1_000, LinkState::Outage, 1_000, Some("reset"), Tally::default());
         save(&file, &log, 5_000).unwrap();
         assert_eq!(load(&file).list(6_000)[0].ended_at, Some(5_000));
         files::replace(&file, b"{").unwrap();
