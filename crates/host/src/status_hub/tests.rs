@@ -100,6 +100,8 @@ fn a_link_that_was_looked_at_wakes_nobody_until_it_changes() {
 #[test]
 fn an_outage_that_lasts_is_written_by_the_clock_and_not_with_every_try() {
     let hub = hub();
+    let dir = tempfile::tempdir().unwrap();
+    hub.keep_outages(dir.path().join("outages.json"));
     let (link_now, seen) = watch::channel(link(LinkState::Outage, 0));
     hub.set_link(Some(seen));
     hub.snapshot();
