@@ -67,7 +67,7 @@ impl Contender {
         let file = std::fs::read_to_string(self.home.data().join("api.json")).expect("api.json");
         let file: Value = serde_json::from_str(&file).expect("JSON");
         let field = |name: &str| file[name].as_str().expect("text").to_owned();
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let client = holdfast_testkit::mcp::http();
         let url = format!("http://{}/api/status/stream", field("address"));
         let watching = async {
             let answer = client.get(url).bearer_auth(field("token")).send().await.expect("an answer");

@@ -4,6 +4,11 @@ use std::os::unix::net::UnixListener;
 
 use super::*;
 
+/// The holder's socket by a path that is short enough for the system.
+fn short(folder: &std::fs::File) -> PathBuf {
+    format!("/proc/self/fd/{}/holder.sock", std::os::fd::AsRawFd::as_raw_fd(folder)).into()
+}
+
 #[tokio::test]
 async fn an_advert_that_lies_or_cannot_be_read_is_never_acted_on() {
     let telegram = FakeTelegram::start().await;
@@ -30,7 +35,8 @@ async fn a_socket_that_says_nothing_useful_keeps_nobody_from_a_vacant_seat_nor_i
     a.take().await;
     a.home.ok(&["seat", "release"]).await;
     // This process listens and never answers; nobody holds the lock.
-    let socket = folder(&a.home).join("holder.sock");
+    let open = std::fs::File::open(folder(&a.home)).expect("the folder");
+    let socket = short(&open);
     let planted = UnixListener::bind(&socket).expect("a socket");
     assert_eq!(a.take().await["generation"], 2);
     a.home.ok(&["seat", "release"]).await;
@@ -81,9 +87,10 @@ async fn the_folder_and_what_is_in_it_are_for_this_user_alone_and_strangers_are_
     for name in ["lock", "generation.json", "active-instance.json", "holder.sock"] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
+    let open = std::fs::File::open(&folder).expect("the folder");
     let asked = tokio::task::spawn_blocking(move || {
         let ask = |line: &str| {
-            let mut stream = std::os::unix::net::UnixStream::connect(folder.join("holder.sock")).expect("a holder");
+            let mut stream = std::os::unix::net::UnixStream::connect(short(&open)).expect("a holder");
             // It may have hung up before everything is written.
             let _ = stream.write_all(line.as_bytes());
             let mut answer = String::new();

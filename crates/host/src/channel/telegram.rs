@@ -165,7 +165,11 @@ fn for_now(reason: String) -> Failed {
 fn unreachable(error: reqwest::Error) -> Failed {
     let timed_out = error.is_timeout();
     let cause = http_client::root_cause(&error.without_url());
-    for_now(if timed_out { "Telegram did not answer in time".into() } else { format!("Telegram cannot be reached: {cause}") })
+    for_now(if timed_out {
+        "Telegram did not answer in time".into()
+    } else {
+        format!("Telegram cannot be reached: {cause}")
+    })
 }
 
 fn refusal(code: u16, description: &str, retry_after: Option<u64>) -> Failed {

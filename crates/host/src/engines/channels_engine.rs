@@ -58,6 +58,17 @@ impl Running {
         config.backend.is_some()
     }
 
+    /// Does what a start does. Returns whether there is a channel.
+    pub(super) async fn start_channel(&self) -> bool {
+        let engine = self.channels.lock().await.clone();
+        match engine {
+            Some(engine) => engine.run(&self.hub).await,
+            // What kept it from starting may be mended.
+            None => return self.renew_channel(true).await,
+        }
+        true
+    }
+
     pub(super) async fn channel_setup(
         &self,
         service: &str,

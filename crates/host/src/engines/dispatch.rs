@@ -88,6 +88,9 @@ impl Running {
         match command {
             Command::Start { engine } => self.start(engine).await,
             Command::Stop { engine } => self.stop(engine).await,
+            Command::TryNow {} if self.link.is_some() && !self.wanted.runs(Engine::Link) => {
+                Err(CommandError::new("stopped", "the link is stopped; `holdfast start link` first"))
+            }
             Command::TryNow {} => {
                 self.link.as_ref().ok_or_else(no_such_engine)?.try_now();
                 Ok(done())
@@ -169,7 +172,8 @@ impl Running {
     async fn start(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
         self.keep_wanted(engine, true).await;
         let wanted = |e| engine.is_none_or(|wanted| wanted == e);
-        let mut known = false;
+        // First: what keeps a relay or a link from starting does not keep the bot from speaking.
+        let mut known = wanted(Engine::Channels) && self.start_channel().await;
         if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
             known = true;
             if let Err(error) = relay.lock().await.run(&self.hub).await {
