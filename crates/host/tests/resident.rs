@@ -192,8 +192,18 @@ async fn settings_are_applied_or_wait_for_a_restart_which_needs_no_new_process()
     let why = "unknown key `bdy_max_mib` in [relay]; did you mean `body_max_mib`?";
     assert_eq!((refused.code.as_str(), refused.message.as_str()), ("invalid_request", why));
 
+    let asked = Request::builder().uri("/api/status/stream").body(Bytes::new()).unwrap();
+    let mut stream = resident.request(asked).await.into_body();
     resident.dispatch(Command::Restart {}).await.unwrap();
     let second = healthy(&resident).await;
+    // Whoever followed the status before follows it still.
+    let mut seen = String::new();
+    let followed = async {
+        while !seen.contains(&format!(r#"data: {{"seq":{},"#, second.seq)) {
+            seen.push_str(&String::from_utf8_lossy(&stream.frame().await.unwrap().unwrap().into_data().unwrap()));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), followed).await.unwrap();
     assert_eq!((second.app.pid, second.health.len()), (first.app.pid, 0));
     assert!(second.seq > first.seq, "one row of snapshots");
     let (_, seen) = ask(&resident, "GET", "/api/config", Value::Null).await;
@@ -226,6 +236,7 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
     let stopped = (Some(EngineState::Stopped), Some(EngineState::Stopped));
     let left = until(&second, |s| states(s) == stopped).await;
     assert_eq!((left.relay.state, left.health.len()), (LinkState::Stopped, 0));
+    assert_eq!(second.dispatch(Command::TryNow {}).await.unwrap_err().code, "stopped");
     let refused = second.dispatch(Command::Start { engine: Some(Engine::Link) }).await.unwrap_err();
     assert_eq!(refused.message, "the relay of this machine is stopped; `holdfast start relay` first");
     second.dispatch(Command::Start { engine: Some(Engine::Relay) }).await.unwrap();
