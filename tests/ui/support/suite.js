@@ -2,6 +2,7 @@
 
 import { after, afterEach, before } from 'node:test';
 
+import { playShell } from './bridge.js';
 import { Home } from './home.js';
 import { Scripted } from './scripted.js';
 import { openBrowser, openPage } from './window.js';
@@ -34,6 +35,18 @@ export function suite() {
       const holdfast = await Scripted.start(snapshot, steps);
       endings.push(() => holdfast.silence());
       return { holdfast, page: await opened(holdfast.url(), pageOptions) };
+    },
+    /** The window inside the desktop application: `{page, said, push}`; the last of a shell's command, and a piece of a stream. */
+    async bridged(snapshot, steps) {
+      const calmer = { ...snapshot, seq: snapshot.seq + 1, calls: { ...snapshot.calls, pending: 0, oldest_ms: null } };
+      const files = await Scripted.start(snapshot);
+      endings.push(() => files.silence());
+      const page = await opened('about:blank');
+      await page.addInitScript(playShell, { snapshots: [snapshot, calmer], steps });
+      await page.goto(`http://127.0.0.1:${files.port}/`);
+      const said = (command) => page.evaluate((name) => shell.said.findLast(([said]) => said === name)[1], command);
+      const push = (path, piece) => page.evaluate(([path, piece]) => shell.push(path, piece), [path, piece]);
+      return { page, said, push };
     },
     opened,
   };
