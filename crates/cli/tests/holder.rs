@@ -26,7 +26,11 @@ async fn a_second_process_is_told_who_holds_the_data_folder() {
     let second = home.run(&["serve", "--json"]).await;
     assert_eq!(second.status.code(), Some(4));
     let said: Value = serde_json::from_str(&stderr(&second)).unwrap();
-    let expected = format!("{} is in use by another Holdfast (process {}); quit that one first", home.data().display(), first.pid());
+    let expected = format!(
+        "{} is in use by another Holdfast (process {}); quit that one first",
+        home.data().display(),
+        first.pid()
+    );
     assert_eq!(said, json!({"error": {"code": "in_use", "message": expected}}));
     first.kill_9().await;
     // The lock ends with the process, and what it left behind misleads nobody.
@@ -300,7 +304,9 @@ async fn a_support_report_holds_no_secret() {
     for secret in [&token, api["token"].as_str().unwrap(), device, "hunter2", "private-argument"] {
         assert!(!report.contains(secret), "{secret}: {report}");
     }
-    for part in ["## Doctor", "## Configuration", "allowed_origins", "## Status", "\"healthy\"", "## Log", "the relay listens"] {
+    for part in
+        ["## Doctor", "## Configuration", "allowed_origins", "## Status", "\"healthy\"", "## Log", "the relay listens"]
+    {
         assert!(report.contains(part), "{part}: {report}");
     }
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

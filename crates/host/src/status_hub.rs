@@ -14,8 +14,8 @@ use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus, StatusSnapshot, Tally, Timeline,
-    TimelineEntry, UnixMs, WarningCode,
+    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus,
+    StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};

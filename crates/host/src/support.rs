@@ -13,7 +13,8 @@ use crate::paths::Dirs;
 
 /// The report. `running` is the status of the process that holds the data folder, if one does; `config` what is in force.
 pub async fn text(dirs: &Dirs, running: Option<&StatusSnapshot>, config: Config) -> String {
-    let mut text = format!("# Holdfast support report, {}\n\n## Doctor\n\n", jiff::Timestamp::now().strftime("%F %T UTC"));
+    let mut text =
+        format!("# Holdfast support report, {}\n\n## Doctor\n\n", jiff::Timestamp::now().strftime("%F %T UTC"));
     text.push_str(&doctor::examine(dirs, running).await.text());
     let (file, logs) = (dirs.config_file(), dirs.logs());
     let read = tokio::task::spawn_blocking(move || {
@@ -56,7 +57,8 @@ fn redacted(line: &str, home: Option<&Path>) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
-        let end = after.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\\') || c.is_whitespace()).unwrap_or(after.len());
+        let end =
+            after.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\\') || c.is_whitespace()).unwrap_or(after.len());
         rest = match after[..end].rfind('@') {
             Some(user) => {
                 out.push_str("[hidden]");

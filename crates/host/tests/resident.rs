@@ -46,7 +46,12 @@ impl Place {
     }
 
     fn start(&self) -> Resident {
-        Resident::start(EngineOptions { dirs: self.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None })
+        Resident::start(EngineOptions {
+            dirs: self.dirs(),
+            mode: Mode::Serve,
+            overrides: Overrides::default(),
+            program: None,
+        })
     }
 }
 
@@ -207,7 +212,10 @@ async fn settings_are_applied_or_wait_for_a_restart_which_needs_no_new_process()
     assert_eq!((second.app.pid, second.health.len()), (first.app.pid, 0));
     assert!(second.seq > first.seq, "one row of snapshots");
     let (_, seen) = ask(&resident, "GET", "/api/config", Value::Null).await;
-    assert_eq!((&seen["config"]["relay"]["body_max_mib"], &seen["config"]["policy"]["profile"]), (&json!(3), &json!("full")));
+    assert_eq!(
+        (&seen["config"]["relay"]["body_max_mib"], &seen["config"]["policy"]["profile"]),
+        (&json!(3), &json!("full"))
+    );
     resident.shutdown().await;
 }
 
@@ -232,7 +240,8 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
     first.shutdown().await;
 
     let second = place.start();
-    let states = |s: &StatusSnapshot| (s.app.engines.get(&Engine::Relay).copied(), s.app.engines.get(&Engine::Link).copied());
+    let states =
+        |s: &StatusSnapshot| (s.app.engines.get(&Engine::Relay).copied(), s.app.engines.get(&Engine::Link).copied());
     let stopped = (Some(EngineState::Stopped), Some(EngineState::Stopped));
     let left = until(&second, |s| states(s) == stopped).await;
     assert_eq!((left.relay.state, left.health.len()), (LinkState::Stopped, 0));
@@ -247,7 +256,8 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
     assert_eq!(states(&second.status()), (Some(EngineState::Running), Some(EngineState::Stopped)), "a restart too");
     second.shutdown().await;
 
-    let options = EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
+    let options =
+        EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
     let served = Resident::launch(options).await.unwrap();
     assert_eq!(served.status().relay.state, LinkState::Healthy);
     served.shutdown().await;
@@ -257,7 +267,8 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
 async fn a_launch_that_fails_leaves_nothing_behind() {
     let place = Place::new();
     place.write("[relay]\nlisten = \"0.0.0.0:0\"\n");
-    let options = EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
+    let options =
+        EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
     let error = Resident::launch(options).await.unwrap_err();
     assert!(error.to_string().starts_with("0.0.0.0:0 is not a loopback address"), "{error}");
     assert!(!place.dirs().api_file().exists());

@@ -6,8 +6,8 @@
 
 pub mod client;
 mod guard;
-mod page;
 mod lines;
+mod page;
 mod routes;
 mod serve;
 mod session;
@@ -59,7 +59,7 @@ pub(crate) fn forget(dirs: &Dirs) -> Result<(), FileError> {
 
 /// Answers a request of this process's own shell.
 pub(crate) async fn answer(resident: Resident, request: Request<Body>) -> Response<Body> {
-    match routes::router(resident).call(request).await {
+    match guard::bounded(routes::router(resident)).call(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }

@@ -76,7 +76,9 @@ mod tests {
             assert_eq!(response.headers()[header::CONTENT_TYPE], kind, "{path}");
             assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY, "{path}");
         }
-        for path in ["/app", "/APP.js", "/app.js/", "/fonts/", "/../Cargo.toml", "/fonts/../app.js", "/%61pp.js", "//app.js"] {
+        for path in
+            ["/app", "/APP.js", "/app.js/", "/fonts/", "/../Cargo.toml", "/fonts/../app.js", "/%61pp.js", "//app.js"]
+        {
             assert_eq!(found(SOME, path).status(), StatusCode::NOT_FOUND, "{path}");
         }
     }

@@ -146,10 +146,7 @@ pub(super) fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Refusa
         .map_err(|_| refuse(StatusCode::BAD_REQUEST, "invalid_request", "the body is not what this endpoint takes"))
 }
 
-async fn command(
-    State(resident): State<Resident>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+async fn command(State(resident): State<Resident>, body: Body) -> Result<Json<Value>, Refusal> {
     let command: Command = read(body)?;
     resident.dispatch(command).await.map(Json).map_err(failed)
 }

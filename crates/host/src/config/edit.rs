@@ -161,8 +161,11 @@ mod tests {
         let path = dir.path().join("new/config.toml");
         edit(&path, &set(&[("policy.profile", json!("review"))])).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "[policy]\nprofile = \"review\"\n");
-        fs::write(&path, "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\n# why\nprofile = \"review\" # for now\n")
-            .unwrap();
+        fs::write(
+            &path,
+            "# mine\n[log]\nlevel = \"warn\" # quiet\n\n[policy]\n# why\nprofile = \"review\" # for now\n",
+        )
+        .unwrap();
         let config = edit(
             &path,
             &set(&[
@@ -197,7 +200,11 @@ mod tests {
             ("log.levle", json!("info"), "unknown key `levle` in [log]; did you mean `level`?"),
             ("logs.level", json!("info"), "unknown key `logs`; did you mean `log`?"),
             ("relay.listen", json!("nowhere"), "listen = \"nowhere\": invalid socket address syntax"),
-            ("relay.tls_cert", json!("a.pem"), "tls_cert = \"a.pem\": tls_cert and tls_key are given together or not at all"),
+            (
+                "relay.tls_cert",
+                json!("a.pem"),
+                "tls_cert = \"a.pem\": tls_cert and tls_key are given together or not at all",
+            ),
             ("log", json!("info"), "`log` is a table, not a setting"),
             ("log.level.deep", json!(1), "`level` is not a table"),
             ("log.level", json!({"a": 1}), "`log.level` takes a text, a number, true or false, or a list of these"),
@@ -219,7 +226,10 @@ mod tests {
         assert_eq!((empty.valid, empty.error, empty.set), (true, None, BTreeMap::new()));
         fs::write(&path, "log.level = \"warn\"\n[relay]\nbody_max_mib = 8\nx = 1\n").unwrap();
         let seen = view(&path, Config::default());
-        assert_eq!(seen.set, set(&[("log.level", json!("warn")), ("relay.body_max_mib", json!(8)), ("relay.x", json!(1))]));
+        assert_eq!(
+            seen.set,
+            set(&[("log.level", json!("warn")), ("relay.body_max_mib", json!(8)), ("relay.x", json!(1))])
+        );
         assert!(!seen.valid && seen.error.unwrap().contains("4:1: unknown key `x` in [relay]"));
     }
 }

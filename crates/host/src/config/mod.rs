@@ -10,8 +10,8 @@ mod reload;
 mod watch;
 
 pub use calls::{AskConfig, AskTools, CallsConfig, PowerConfig};
-pub use edit::{ConfigView, EditError, edit, view};
 pub use channel::{ChannelConfig, ChannelService, OnStart};
+pub use edit::{ConfigView, EditError, edit, view};
 pub use error::ConfigError;
 pub use notices::NoticesConfig;
 pub use read::{parse, read, schema};

@@ -180,7 +180,8 @@ impl Consents {
                 waiting.wrong += 1;
             }
         }
-        self.open.retain(|_, consent| !matches!(&consent.stage, Stage::Waiting(w) if w.wrong >= limits::APPROVAL_TRIES));
+        self.open
+            .retain(|_, consent| !matches!(&consent.stage, Stage::Waiting(w) if w.wrong >= limits::APPROVAL_TRIES));
         None
     }
 
