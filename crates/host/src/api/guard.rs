@@ -35,7 +35,12 @@ pub(super) fn guarded(router: Router, token: &str, port: u16) -> Router {
     let (sessions, clock) = (Mutex::default(), SystemClock::default());
     let guard = Arc::new(Guard { token: token.into(), port, hosts, sessions, clock });
     let door = Router::new().route("/api/open", post(open)).route(SESSION, post(trade)).with_state(Arc::clone(&guard));
-    router.merge(door).layer(DefaultBodyLimit::max(limits::API_BODY_MAX)).layer(from_fn_with_state(guard, check))
+    bounded(router.merge(door)).layer(from_fn_with_state(guard, check))
+}
+
+/// Takes bodies of at most [`limits::API_BODY_MAX`].
+pub(super) fn bounded(router: Router) -> Router {
+    router.layer(DefaultBodyLimit::max(limits::API_BODY_MAX))
 }
 
 /// Where a code is traded.
