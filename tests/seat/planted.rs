@@ -16,7 +16,7 @@ async fn an_advert_that_lies_or_cannot_be_read_is_never_acted_on() {
     a.take().await;
     a.home.ok(&["seat", "release"]).await;
     let advert = folder(&a.home).join("active-instance.json");
-    let lie = json!({"instance": "seat_x", "pid": std::process::id(), "process_started": "1", "boot": "b", "host": "h",
+    let lie = json!({"instance": "seat_0123456789abcdef", "pid": std::process::id(), "process_started": "1", "boot": "b", "host": "h",
         "generation": 99, "channel": null, "transcript": null, "backend_ready": true, "since": 1});
     for text in ["", "{", &lie.to_string()] {
         std::fs::write(&advert, text).expect("an advert");

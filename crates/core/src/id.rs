@@ -76,6 +76,10 @@ id!(
     InstanceId, "daemon_", 16..=96, 18
 );
 id!(
+    /// One process life that wants a bot's seat.
+    SeatId, "seat_", 16..=64, 18
+);
+id!(
     /// One enrolled machine, as the relay names it.
     DeviceId, "dev_", 8..=64, 12
 );

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::SeatId;
 use crate::limits;
 use crate::status::{SeatState, UnixMs};
 
@@ -25,7 +26,7 @@ pub enum Ask {
 #[serde(deny_unknown_fields)]
 pub struct Taker {
     /// Its random id.
-    pub instance: String,
+    pub instance: SeatId,
     /// Its process, as it says.
     pub pid: u32,
 }
@@ -55,7 +56,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advert {
     /// The holder's random id.
-    pub instance: String,
+    pub instance: SeatId,
     /// Its process.
     pub pid: u32,
     /// When that process started, as its system writes it.
@@ -92,7 +93,7 @@ pub struct Record {
 #[serde(deny_unknown_fields)]
 pub struct Reserved {
     /// The taker's random id.
-    pub instance: String,
+    pub instance: SeatId,
     /// Until when.
     pub until: UnixMs,
 }
@@ -100,10 +101,10 @@ pub struct Reserved {
 impl Record {
     /// Whether the seat is kept for somebody else than `me`. A reservation further ahead than one can be made counts for
     /// nothing, so that a calendar that jumped cannot close a seat.
-    pub fn kept_from(&self, me: &str, now: UnixMs) -> bool {
+    pub fn kept_from(&self, me: &SeatId, now: UnixMs) -> bool {
         self.reserved_for.as_ref().is_some_and(|kept| {
             let left = Duration::from_millis(kept.until.saturating_sub(now));
-            kept.instance != me && !left.is_zero() && left <= limits::SEAT_RESERVED
+            kept.instance != *me && !left.is_zero() && left <= limits::SEAT_RESERVED
         })
     }
 }
@@ -112,13 +113,19 @@ impl Record {
 mod tests {
     use super::*;
 
+    fn id(n: u8) -> SeatId {
+        SeatId::mint([n; SeatId::RANDOM_BYTES])
+    }
+
     #[test]
     fn lines_read_as_documented_and_refuse_what_they_do_not_know() {
         let ask = |text| serde_json::from_str::<Ask>(text);
         assert_eq!(ask(r#"{"ask":"status"}"#).unwrap(), Ask::Status {});
-        let taker = Taker { instance: "a".into(), pid: 7 };
-        assert_eq!(ask(r#"{"ask":"take","taker":{"instance":"a","pid":7}}"#).unwrap(), Ask::Take { taker });
-        for bad in [r#"{"ask":"die"}"#, r#"{"ask":"take"}"#, r#"{"ask":"status","x":1}"#, "", "7"] {
+        let taker = Taker { instance: id(7), pid: 7 };
+        let line = r#"{"ask":"take","taker":{"instance":"seat_BwcHBwcHBwcHBwcHBwcHBwcH","pid":7}}"#;
+        assert_eq!(ask(line).unwrap(), Ask::Take { taker });
+        let endless = line.replace("Bwc", &"x".repeat(40));
+        for bad in [endless.as_str(), r#"{"ask":"die"}"#, r#"{"ask":"take"}"#, r#"{"ask":"status","x":1}"#, "", "7"] {
             assert!(ask(bad).is_err(), "{bad}");
         }
         assert_eq!(serde_json::to_string(&Answer::NotHolder {}).unwrap(), r#"{"answer":"not_holder"}"#);
@@ -126,11 +133,11 @@ mod tests {
 
     #[test]
     fn a_seat_is_kept_for_ten_seconds_for_one_and_from_all_others() {
-        let kept = |until| Record { generation: 1, reserved_for: Some(Reserved { instance: "b".into(), until }) };
-        assert!(kept(11_000).kept_from("a", 1_000));
-        assert!(!kept(11_000).kept_from("b", 1_000), "it is b's");
-        assert!(!kept(11_000).kept_from("a", 11_000), "its time is over");
-        assert!(!kept(11_001).kept_from("a", 1_000), "no reservation reaches that far");
-        assert!(!Record::default().kept_from("a", 0));
+        let kept = |until| Record { generation: 1, reserved_for: Some(Reserved { instance: id(2), until }) };
+        assert!(kept(11_000).kept_from(&id(1), 1_000));
+        assert!(!kept(11_000).kept_from(&id(2), 1_000), "it is b's");
+        assert!(!kept(11_000).kept_from(&id(1), 11_000), "its time is over");
+        assert!(!kept(11_001).kept_from(&id(1), 1_000), "no reservation reaches that far");
+        assert!(!Record::default().kept_from(&id(1), 0));
     }
 }

@@ -200,9 +200,14 @@ fn same_file(file: &File, path: &Path) -> bool {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use holdfast_core::id::SeatId;
+
+    fn id(name: &str) -> SeatId {
+        SeatId::mint([name.as_bytes()[0]; SeatId::RANDOM_BYTES])
+    }
 
     fn folder(at: &Path, instance: &str) -> Folder {
-        Folder::open(at.to_path_buf(), Taker { instance: instance.into(), pid: 1 }).unwrap()
+        Folder::open(at.to_path_buf(), Taker { instance: id(instance), pid: 1 }).unwrap()
     }
 
     #[test]
@@ -233,7 +238,7 @@ mod tests {
         let (mut a, mut b, mut c) = (folder(dir.path(), "a"), folder(dir.path(), "b"), folder(dir.path(), "c"));
         a.try_lock();
         a.stamp(1).unwrap();
-        a.unlock(Some(&Taker { instance: "b".into(), pid: 2 }));
+        a.unlock(Some(&Taker { instance: id("b"), pid: 2 }));
         assert_eq!((c.try_lock(), b.try_lock()), (LockTry::Reserved, LockTry::Ours { last: 1 }));
         b.stamp(2).unwrap();
         assert_eq!(c.try_lock(), LockTry::Held);
@@ -278,7 +283,7 @@ mod tests {
         let a = folder(dir.path(), "a");
         let me = Proof::of_this_process();
         let advert = Advert {
-            instance: "a".into(),
+            instance: id("a"),
             pid: me.pid,
             process_started: me.started,
             boot: process::boot(),

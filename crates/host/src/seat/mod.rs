@@ -5,6 +5,7 @@ mod door;
 mod folder;
 mod process;
 mod run;
+mod show;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use holdfast_core::id::SeatId;
 use holdfast_core::limits;
 use holdfast_core::seat::{
-    Advert, Answer, Ask, ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, Seat, SeatView, Taker, Told, Want,
+    Advert, Answer, Ask, ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, Seat, Taker, Want,
 };
-use holdfast_core::status::{SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
 use holdfast_core::time::Now;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::door::{Asked, Door, Line};
 use super::folder::{self, Folder};
 use super::process::{self, Proof};
+use super::show::{self, Shown};
 use super::{SeatHandle, SeatOptions};
 use crate::channel::ChannelBackend;
 use crate::engines::machine_name;
@@ -42,15 +42,10 @@ pub(super) enum Command {
     Release(oneshot::Sender<()>),
 }
 
-/// What is wrong with the seat, if anything, in a fixed order.
-type Warnings = [(WarningCode, Option<String>); 3];
-
 struct Run {
     machine: Seat,
     turns: Turns,
-    /// The calendar at boot time zero, for people.
-    calendar: UnixMs,
-    options: SeatOptions,
+    backend: Arc<dyn ChannelBackend>,
     me: Taker,
     /// Absent when the folder cannot be used; then why.
     folder: Result<Arc<Mutex<Folder>>, String>,
@@ -64,28 +59,23 @@ struct Run {
     asking: Option<(u64, AbortHandle)>,
     reached: Option<u32>,
     events: mpsc::WeakUnboundedSender<Event>,
-    /// Who holds the seat while this process does not.
-    other: Option<Advert>,
-    looked_at: Option<Duration>,
-    generation: u64,
     known: Vec<oneshot::Sender<()>>,
-    warned: Warnings,
-    hub: Arc<StatusHub>,
-    status: watch::Sender<Arc<SeatStatus>>,
+    shown: Shown,
 }
 
 pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
     let mut turns = Turns::new();
     let now = turns.now();
-    let boot_ms = u64::try_from(now.boot.as_millis()).unwrap_or(u64::MAX);
-    let me = Taker { instance: format!("seat_{:032x}", rand::random::<u128>()), pid: std::process::id() };
+    let mut random = [0; SeatId::RANDOM_BYTES];
+    rand::fill(&mut random[..]);
+    let me = Taker { instance: SeatId::mint(random), pid: std::process::id() };
     let place = folder::place(&options.state, &options.service, &options.bot);
     let folder = Folder::open(place, me.clone()).map(|f| Arc::new(Mutex::new(f))).map_err(|e| e.to_string());
     let (events, inbox) = mpsc::unbounded_channel();
     let (door_sender, asked) = mpsc::channel(limits::SEAT_PEERS);
     let machine = Seat::new(now, rand::random());
+    let (shown, status) = Shown::new(now, &options, &machine.snapshot(now), hub);
     let run = Run {
-        calendar: unix_ms().saturating_sub(boot_ms),
         folder,
         me,
         door: None,
@@ -98,42 +88,14 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
         reached: None,
         // Without a handle nobody can want the seat.
         events: events.downgrade(),
-        other: None,
-        looked_at: None,
-        generation: 0,
         known: Vec::new(),
-        warned: [WarningCode::SeatFailed, WarningCode::SeatFrozen, WarningCode::BotUsedElsewhere]
-            .map(|code| (code, None)),
-        hub,
-        status: watch::Sender::new(Arc::new(status_of(&options, 0, &machine.snapshot(now)))),
+        shown,
         machine,
         turns,
-        options,
+        backend: options.backend,
     };
-    run.hub.seat((**run.status.borrow()).clone());
-    let handle = SeatHandle { events, status: run.status.subscribe() };
     tokio::spawn(run.run(inbox, asked));
-    handle
-}
-
-/// What the machine knows, for readers; the calendar of boot time zero is `calendar`.
-fn status_of(options: &SeatOptions, calendar: UnixMs, view: &SeatView) -> SeatStatus {
-    let at = |boot: Duration| calendar.saturating_add(u64::try_from(boot.as_millis()).unwrap_or(u64::MAX));
-    SeatStatus {
-        state: view.state,
-        since: at(view.since),
-        backend: options.service.clone(),
-        bot: options.bot.clone(),
-        holder: None,
-        generation: view.generation.unwrap_or_default(),
-        channel: None,
-        transcript: None,
-        waiting: 0,
-        last_sent: None,
-        reason: view.reason.clone(),
-        next_try_at: view.next_try.map(at),
-        frozen: view.frozen,
-    }
+    SeatHandle { events, status }
 }
 
 impl Run {
@@ -237,7 +199,7 @@ impl Run {
             }
             Output::Connect(conn) => {
                 self.ready(false).await;
-                let (backend, events) = (Arc::clone(&self.options.backend), self.events.clone());
+                let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
                 self.conn = Some((conn, tokio::spawn(stay_connected(backend, conn, events))));
             }
             Output::Serve(..) => self.ready(true).await,
@@ -288,7 +250,7 @@ impl Run {
                     let _ = answers.try_send(answer);
                 }
             }
-            Output::Told(told) => tell_log(&told),
+            Output::Told(told) => show::tell(&told),
             Output::Changed => {}
         }
         None
@@ -377,53 +339,15 @@ impl Run {
     /// Shows what it is now to everybody who reads, then lets commands return.
     async fn publish(&mut self, now: Now) {
         let view = self.machine.snapshot(now);
-        if view.generation.is_some() {
-            (self.other, self.looked_at) = (None, None);
-        } else if self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK) {
-            self.other = self.on_disk(|folder| folder.advertised()).await.ok().flatten();
-            self.looked_at = Some(now.boot);
+        if self.shown.wonders(now, &view) {
+            let other = self.on_disk(|folder| folder.advertised()).await;
+            self.shown.learns(now, other.ok().flatten());
         }
-        let mut status = status_of(&self.options, self.calendar, &view);
-        let shown = if view.generation.is_some() { &self.advert } else { &self.other };
-        status.holder = shown.as_ref().map(|advert| SeatHolder {
-            this: advert.instance == self.me.instance,
-            instance: advert.instance.clone(),
-            pid: advert.pid,
-            host: advert.host.clone(),
-            since: advert.since,
-        });
-        self.generation = shown.as_ref().map_or(self.generation, |advert| advert.generation);
-        status.generation = self.generation;
-        let warnings = self.warnings(&status, view.used_elsewhere);
-        if **self.status.borrow() != status || self.warned != warnings {
-            for (code, text) in &warnings {
-                self.hub.hold(*code, text.clone());
-            }
-            self.hub.seat(status.clone());
-            self.warned = warnings;
-            self.status.send_replace(Arc::new(status));
-        }
+        self.shown.show(&view, self.advert.as_ref());
         for known in self.known.drain(..) {
             // Whoever asked may have left.
             let _ = known.send(());
         }
-    }
-
-    fn warnings(&self, status: &SeatStatus, used_elsewhere: bool) -> Warnings {
-        let bot = &status.bot;
-        let reason = status.reason.as_deref().unwrap_or("no reason is known");
-        let failed = (status.state == SeatState::Failed).then(|| format!("bot {bot} was given up: {reason}"));
-        let frozen = status.frozen.then(|| {
-            let who =
-                status.holder.as_ref().map_or("the holder".into(), |h| format!("process {} on {}", h.pid, h.host));
-            format!("{who} has the seat of bot {bot} and does not answer; `holdfast seat take --force` ends it")
-        });
-        let elsewhere = used_elsewhere.then(|| format!("somebody else uses bot {bot}; its messages may go there"));
-        [
-            (WarningCode::SeatFailed, failed),
-            (WarningCode::SeatFrozen, frozen),
-            (WarningCode::BotUsedElsewhere, elsewhere),
-        ]
     }
 }
 
@@ -442,13 +366,5 @@ async fn stay_connected(backend: Arc<dyn ChannelBackend>, conn: ConnId, events: 
 fn tell(events: &mpsc::WeakUnboundedSender<Event>, event: Event) {
     if let Some(events) = events.upgrade() {
         let _ = events.send(event);
-    }
-}
-
-fn tell_log(told: &Told) {
-    match told {
-        Told::Acquired { generation } => tracing::info!(generation, "this process has the seat and speaks for the bot"),
-        Told::Superseded { generation } => tracing::warn!(generation, "another process has the seat now"),
-        Told::Failed { reason } => tracing::warn!("the seat was given up: {reason}"),
     }
 }

@@ -7,12 +7,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::*;
+use crate::id::SeatId;
 use crate::limits;
 use crate::status::SeatState;
 use crate::time::Now;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const S: Duration = Duration::from_secs(1);
+
+fn id(at: usize) -> SeatId {
+    SeatId::mint([at as u8; SeatId::RANDOM_BYTES])
+}
 
 /// What the processes share.
 #[derive(Debug, Default)]
@@ -193,7 +198,7 @@ impl World {
         let wall = self.now.boot.as_millis() as u64;
         match output {
             Output::TryLock => {
-                let me = at.to_string();
+                let me = id(at);
                 return Some(Input::Lock(match self.disk.locks.get(&file) {
                     _ if self.disk.record.kept_from(&me, wall) => LockTry::Reserved,
                     Some(_) => LockTry::Held,
@@ -252,7 +257,7 @@ impl World {
                 self.asks.insert(ask, at);
                 match self.disk.listens {
                     Some(holder) => {
-                        let taker = Taker { instance: at.to_string(), pid: at as u32 };
+                        let taker = Taker { instance: id(at), pid: at as u32 };
                         self.all[holder].inbox.push_back(Input::TakeAsked(PeerId(ask), taker));
                     }
                     None => self.hear(ask, Heard::Gone),

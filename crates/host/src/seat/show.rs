@@ -1,0 +1,129 @@
+//! What readers see of the seat: status, warnings, and lines in the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::limits;
+use holdfast_core::seat::{Advert, SeatView, Told};
+use holdfast_core::status::{SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
+use holdfast_core::time::Now;
+use tokio::sync::watch;
+
+use super::SeatOptions;
+use crate::status_hub::{StatusHub, unix_ms};
+
+/// What is wrong with the seat, if anything, in a fixed order.
+type Warnings = [(WarningCode, Option<String>); 3];
+
+/// What was shown last, and who reads it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The calendar at boot time zero.
+    calendar: UnixMs,
+    service: String,
+    bot: String,
+    /// Who holds the seat while this process does not, and when that was looked up.
+    other: Option<Advert>,
+    looked_at: Option<Duration>,
+    /// The last one that was known.
+    generation: u64,
+    warned: Option<Warnings>,
+    hub: Arc<StatusHub>,
+    status: watch::Sender<Arc<SeatStatus>>,
+}
+
+fn ms(time: Duration) -> UnixMs {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Shown {
+    pub(super) fn new(
+        now: Now,
+        options: &SeatOptions,
+        view: &SeatView,
+        hub: Arc<StatusHub>,
+    ) -> (Shown, watch::Receiver<Arc<SeatStatus>>) {
+        let (service, bot) = (options.service.clone(), options.bot.clone());
+        let calendar = unix_ms().saturating_sub(ms(now.boot));
+        let (status, reader) = watch::channel(Arc::new(status_of(&service, &bot, calendar, view)));
+        let (other, looked_at, generation, warned) = (None, None, 0, None);
+        (Shown { calendar, service, bot, other, looked_at, generation, warned, hub, status }, reader)
+    }
+
+    /// Whether it is time to look who else holds the seat.
+    pub(super) fn wonders(&mut self, now: Now, view: &SeatView) -> bool {
+        if view.generation.is_some() {
+            (self.other, self.looked_at) = (None, None);
+            return false;
+        }
+        self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK)
+    }
+
+    pub(super) fn learns(&mut self, now: Now, other: Option<Advert>) {
+        (self.other, self.looked_at) = (other, Some(now.boot));
+    }
+
+    /// Shows it to everybody who reads, if it differs. `mine` is this process's advert while it holds the seat.
+    pub(super) fn show(&mut self, view: &SeatView, mine: Option<&Advert>) {
+        let mut status = status_of(&self.service, &self.bot, self.calendar, view);
+        let holder = mine.or(self.other.as_ref());
+        status.holder = holder.map(|advert| SeatHolder {
+            this: mine.is_some(),
+            instance: advert.instance.to_string(),
+            pid: advert.pid,
+            host: advert.host.clone(),
+            since: advert.since,
+        });
+        self.generation = holder.map_or(self.generation, |advert| advert.generation);
+        status.generation = self.generation;
+        let warnings = warnings(&status, view.used_elsewhere);
+        if **self.status.borrow() == status && self.warned.as_ref() == Some(&warnings) {
+            return;
+        }
+        for (code, text) in &warnings {
+            self.hub.hold(*code, text.clone());
+        }
+        self.hub.seat(status.clone());
+        self.warned = Some(warnings);
+        self.status.send_replace(Arc::new(status));
+    }
+}
+
+fn status_of(service: &str, bot: &str, calendar: UnixMs, view: &SeatView) -> SeatStatus {
+    let at = |boot: Duration| calendar.saturating_add(ms(boot));
+    SeatStatus {
+        state: view.state,
+        since: at(view.since),
+        backend: service.into(),
+        bot: bot.into(),
+        holder: None,
+        generation: view.generation.unwrap_or_default(),
+        channel: None,
+        transcript: None,
+        waiting: 0,
+        last_sent: None,
+        reason: view.reason.clone(),
+        next_try_at: view.next_try.map(at),
+        frozen: view.frozen,
+    }
+}
+
+fn warnings(status: &SeatStatus, used_elsewhere: bool) -> Warnings {
+    let bot = &status.bot;
+    let reason = status.reason.as_deref().unwrap_or("no reason is known");
+    let failed = (status.state == SeatState::Failed).then(|| format!("bot {bot} was given up: {reason}"));
+    let frozen = status.frozen.then(|| {
+        let who = status.holder.as_ref().map_or("its holder".into(), |h| format!("process {} on {}", h.pid, h.host));
+        format!("{who} has the seat of bot {bot} and does not answer; `holdfast seat take --force` ends it")
+    });
+    let elsewhere = used_elsewhere.then(|| format!("somebody else uses bot {bot}; its messages may go there"));
+    [(WarningCode::SeatFailed, failed), (WarningCode::SeatFrozen, frozen), (WarningCode::BotUsedElsewhere, elsewhere)]
+}
+
+pub(super) fn tell(told: &Told) {
+    match told {
+        Told::Acquired { generation } => tracing::info!(generation, "this process has the seat and speaks for the bot"),
+        Told::Superseded { generation } => tracing::warn!(generation, "another process has the seat now"),
+        Told::Failed { reason } => tracing::warn!("the seat was given up: {reason}"),
+    }
+}
