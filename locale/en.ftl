@@ -392,7 +392,7 @@ ui-connect-here = This computer only
 ui-connect-here-what = The relay runs inside Holdfast. Clients on this computer use it; when the computer sleeps, so does the relay.
 ui-connect-anywhere = From anywhere
 ui-connect-anywhere-what = The relay runs on a host that does not sleep. Calls outlast sleep, lost networks and moves of this computer.
-ui-connect-anywhere-how = How to get there
+ui-connect-anywhere-how = How to move the relay to a host that does not sleep
 ui-connect-anywhere-start = On that host, start a relay:
 ui-connect-anywhere-invite = There, make an account and a code:
 ui-connect-anywhere-join = Here, join with that code:
@@ -695,3 +695,9 @@ ui-seat-state-serving = Speaks for the bot
 ui-seat-state-draining = Finishing, then letting go
 ui-seat-state-standby = Waits until the seat is free
 ui-seat-state-failed = Gave up
+
+## What a call was asked and answered
+
+ui-body-asked = Asked
+ui-body-answered = Answered
+ui-body-cut = , the beginning of { $bytes } bytes

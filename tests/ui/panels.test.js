@@ -14,7 +14,7 @@ const region = (page, name) => page.getByRole('region', { name, exact: true });
 /** Each panel with as much in it as there can be. */
 const PANELS = {
   connect: async (page) => {
-    for (const fold of ['Show as a QR code', 'How to get there']) await page.getByText(fold).click();
+    for (const fold of ['Show as a QR code', 'How to move the relay']) await page.getByText(fold).click();
     await page.getByLabel('What is it for?').fill('nightly');
     await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('alert').waitFor();

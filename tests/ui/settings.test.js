@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { base } from './support/states.js';
@@ -34,6 +35,8 @@ test('switches show what came of them, and go with the space key', async () => {
   for (const [name, table, key] of [
     ['Keep awake while calls run', 'power', 'keep_awake'],
     ['Remember what calls were asked and answered', 'calls', 'keep_bodies'],
+    ['Outages, and their ends', 'notices', 'outages'],
+    ['That Holdfast goes on when the window is closed', 'notices', 'still_running'],
   ]) {
     const before = (await config(home))[table][key];
     const lever = page.getByRole('switch', { name });
@@ -53,7 +56,7 @@ test('an address that is none is refused at the field, and the file stays as it 
   await address.press('Enter');
   await address.and(page.locator('[aria-invalid=true]')).waitFor();
   const note = page.locator(`#${await address.getAttribute('aria-describedby')}`);
-  assert.match(await note.innerText(), /^Url = "relay": /);
+  assert.match(await note.innerText(), /^url = "relay": /);
   assert.equal(await file(home), '# mine\n');
 });
 
@@ -119,6 +122,25 @@ test('a file that cannot be used is told with its place, and what ran before goe
   await writeFile(home.config, '[log]\nlevl = "info"\n');
   await page.getByRole('alert').getByText('did you mean `level`?').waitFor();
   assert.equal((await config(home)).log.level, 'info');
+});
+
+test('what calls were asked and answered is shown with the call, but only from when it is switched on', async () => {
+  const { home, page } = await settings();
+  await writeFile(join(home.workspace, 'note.txt'), 'hold fast');
+  const client = await home.client();
+  const call = (path) => page.getByRole('listitem').filter({ hasText: path });
+  await client.call('read_file', { path: 'note.txt' });
+  await page.getByRole('switch', { name: 'Remember what calls' }).click();
+  await panel(page, 'This machine').getByText('Applied.').waitFor();
+  await client.call('list_dir', { path: '.' });
+  await go(page, 'Now');
+  await call('list_dir').getByRole('button').click();
+  await call('list_dir').getByRole('figure').filter({ hasText: 'Answered' }).getByText('note.txt').waitFor();
+  assert.match(await call('list_dir').getByRole('figure').filter({ hasText: 'Asked' }).innerText(), /"path": ?"\."/);
+  const asked = page.waitForResponse(/\/api\/calls\/.*\/body$/);
+  await call('read_file').getByRole('button').click();
+  assert.equal((await asked).status(), 404);
+  assert.equal(await call('read_file').getByRole('figure').count(), 0);
 });
 
 test('start at login shows what the system has, and asks the process to change it', async () => {

@@ -16,6 +16,7 @@ export function told(error: ApiError): string {
 }
 
 function sentence(text: string): string {
-  const start = text.charAt(0).toUpperCase() + text.slice(1);
+  // What begins with a key of the configuration is left as it stands there.
+  const start = /^\S+ = /.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(start) ? start : `${start}.`;
 }

@@ -1,20 +1,9 @@
 // The configuration as the file and the process have it, and what came of each change.
 
-import type { ApiError } from '../../transport/index.ts';
+import type { ConfigView } from '../../api/types.ts';
 import { app } from '../../state/app.svelte.ts';
+import type { ApiError } from '../../transport/index.ts';
 import { refusalOf, told } from '../told.ts';
-
-export interface ConfigView {
-  path: string;
-  /** Whether what the file says can be used. */
-  valid: boolean;
-  /** Why not, with the place. */
-  error: string | null;
-  /** What is in force, defaults included: table → key → value. */
-  config: Record<string, Record<string, unknown>>;
-  /** What the file sets: dotted key → value. */
-  set: Record<string, unknown>;
-}
 
 interface Applied {
   changed: string[];
@@ -48,7 +37,8 @@ export class Settings {
 
   inForce(key: string): unknown {
     const [table = '', name = ''] = key.split('.');
-    return this.view?.config[table]?.[name] ?? null;
+    const tables: Record<string, Record<string, unknown>> = { ...this.view?.config };
+    return tables[table]?.[name] ?? null;
   }
 
   text = (key: string): string => String(this.get(key) ?? '');
