@@ -169,6 +169,7 @@ limits! {
     ROOM_TURN_MAX: Duration = secs(4), "time", "The relay's timer of a device never sleeps longer; below AWAKE_STEP_MAX.";
     STALL_NOTICED: Duration = secs(1), "time", "A timer this late means that the relay itself did not run; it then waits as long before it judges silence.";
     SOCKET_BUFFER: usize = 8 * KIB, "bytes", "Read buffer and flush threshold of one device socket; an idle device must fit 24 KiB in all.";
+    SOCKET_WRITE_MAX: usize = SOCKET_BUFFER + FRAME_MAX + KIB, "bytes", "Unwritten bytes of one device socket: it takes a frame only when at most SOCKET_BUFFER waits, so one frame with its head, and an answer to a ping, fit on top.";
     SOCKET_READ_BATCH: usize = 32, "frames", "Frames read from one socket before what they caused is written.";
     CALL_PROGRESS_BEHIND: usize = 16, "updates", "Progress a slow request may fall behind; older updates go first, because newer ones say more.";
     CLOSE_WAIT: Duration = secs(2), "time", "How long a closed socket may take to write what is queued and read the peer's end.";
@@ -273,6 +274,7 @@ limits! {
     ["Configuration and this process"]
     CONFIG_FILE_MAX: usize = 256 * KIB, "bytes", "Largest config.toml that is read.";
     CONFIG_POLL: Duration = secs(2), "time", "How often the configuration is looked at when no event came.";
+    UPDATE_POLL: Duration = secs(5), "time", "How often a process looks whether a newer program stands in its place.";
     AUTOSTART_POLL: Duration = secs(2), "time", "How often the system's entry is looked at: settings programs change it and tell nobody.";
     AUTOSTART_ENTRY_MAX: usize = 64 * KIB, "bytes", "Of the entry that is read; ours has 300.";
     CONFIG_SETTLE: Duration = millis(100), "time", "From the first sign of an edit to reading it, because editors write in steps.";

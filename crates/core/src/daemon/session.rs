@@ -10,8 +10,8 @@ use crate::limits;
 use crate::time::{Due, Now, TimerTable};
 use crate::wire::close::{self, Close};
 use crate::wire::{
-    BASE_PROTOCOL, BASE_SERVER, BASE_VERSION, DaemonFrame, Feature, Features, Heartbeat, Hello, LinkRange, RelayFrame,
-    RelayProbeResult, Suspending, ToolCall, ToolProgress, WireError,
+    self, BASE_PROTOCOL, BASE_SERVER, BASE_VERSION, DaemonFrame, Feature, Features, Heartbeat, Hello, LinkRange,
+    RelayFrame, RelayProbeResult, Suspending, ToolCall, ToolProgress, WireError,
 };
 
 /// What a frame means to the rest of the machine.
@@ -381,8 +381,7 @@ impl Session {
 
     fn pace(&mut self, now: Now, timer: Timer) -> Option<End> {
         let pace = if timer == Timer::Reading { &mut self.reading } else { &mut self.writing };
-        let least = limits::TRANSFER_MIN_RATE as u64 * limits::TRANSFER_WINDOW.as_secs();
-        if std::mem::take(&mut pace.bytes) < least && self.features.has(Feature::Live) {
+        if wire::too_slow(std::mem::take(&mut pace.bytes)) && self.features.has(Feature::Live) {
             return Some(End::dead("transfer too slow"));
         }
         self.timers.set(timer, Due::boot(now, limits::TRANSFER_WINDOW));

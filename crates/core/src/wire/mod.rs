@@ -170,6 +170,12 @@ fn write<F: Serialize>(frame: &F, n: Option<u64>) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
+/// The transfer rule of both sides: whether a direction in transfer that moved this many bytes within one
+/// [`limits::TRANSFER_WINDOW`] is dead.
+pub const fn too_slow(moved: u64) -> bool {
+    moved < limits::TRANSFER_MIN_RATE as u64 * limits::TRANSFER_WINDOW.as_secs()
+}
+
 /// What both sides know of the link's version range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRange {

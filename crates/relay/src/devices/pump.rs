@@ -68,7 +68,7 @@ fn config() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(limits::SOCKET_BUFFER)
         .write_buffer_size(limits::SOCKET_BUFFER)
-        .max_write_buffer_size(usize::MAX)
+        .max_write_buffer_size(limits::SOCKET_WRITE_MAX)
         .max_message_size(Some(limits::FRAME_MAX))
         .max_frame_size(Some(limits::FRAME_MAX))
 }

@@ -1,11 +1,11 @@
-//! The transfer rule: a frame being read or written slower than [`limits::TRANSFER_MIN_RATE`] over
-//! [`limits::TRANSFER_WINDOW`] is dead.
+//! Watching the transfer rule ([`too_slow`]) on a socket: a frame that is read or written too slowly is dead.
 
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::Context;
 
 use holdfast_core::limits;
+use holdfast_core::wire::too_slow;
 use tokio::time::{Instant, Sleep};
 
 use super::wire::Meter;
@@ -43,7 +43,6 @@ impl Transfer {
             self.window = None;
             return false;
         }
-        let least = limits::TRANSFER_MIN_RATE as u64 * limits::TRANSFER_WINDOW.as_secs();
         loop {
             let Transfer { window, reads, writes } = self;
             let window = window.get_or_insert_with(|| Window {
@@ -56,8 +55,8 @@ impl Transfer {
             if window.over.as_mut().poll(cx).is_pending() {
                 return false;
             }
-            let slow_read = reading && window.reads == *reads && meter.read() - window.read < least;
-            let slow_write = writing && window.writes == *writes && meter.written() - window.written < least;
+            let slow_read = reading && window.reads == *reads && too_slow(meter.read() - window.read);
+            let slow_write = writing && window.writes == *writes && too_slow(meter.written() - window.written);
             if slow_read || slow_write {
                 return true;
             }
