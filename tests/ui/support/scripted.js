@@ -106,8 +106,9 @@ export class Scripted {
       return this.#stream(pathname, response, this.#steps.filter(({ seq }) => seq >= Number(searchParams.get('from'))));
     }
     if (pathname in this.streams) return this.#stream(pathname, response, this.streams[pathname]);
-    if (!body?.command?.endsWith('_list')) this.asked.push({ method: request.method, path: pathname, body });
+    if (request.method === 'POST' && !body?.command?.endsWith('_list')) this.asked.push({ method: request.method, path: pathname, body });
     const answer = this.answers[body?.command ?? pathname];
+    if (answer === undefined && request.method === 'GET') throw { status: 404, code: 'not_found', message: 'there is nothing' };
     this.#json(response, 200, typeof answer === 'function' ? await answer(body) : (answer ?? {}));
   }
 
