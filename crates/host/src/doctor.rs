@@ -126,7 +126,7 @@ pub async fn examine(dirs: &Dirs, running: Option<&StatusSnapshot>) -> Report {
     found.push(checks::awake(&config).await);
     found.push(checks::proxy());
     let ca_file = config.link.ca_file.as_deref();
-    found.push(checks::trust(ca_file));
+    found.push(checks::trust(ca_file).await);
     match checks::relay_address(&config, running) {
         Some(relay) => found.extend(checks::relay(&relay, ca_file).await),
         None => found.push(Check::skipped("relay", "no relay is known while nothing runs")),

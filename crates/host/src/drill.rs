@@ -259,7 +259,7 @@ fn ask(running: &Running, wait: Duration) -> Option<impl Future<Output = Result<
     let echo = format!("{:032x}", rand::random::<u128>());
     let patience = wait + limits::GRACE + limits::QUEUE_WAIT;
     Some(async move {
-        let client = http_client::to_relay(ca_file.as_deref()).map_err(|e| e.to_string())?;
+        let client = http_client::to_relay(ca_file.as_deref()).await.map_err(|e| e.to_string())?;
         let request = client
             .post(url)
             .header(TOKEN_HEADER, token.expose_secret())

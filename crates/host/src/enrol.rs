@@ -34,7 +34,7 @@ pub async fn exchange(dirs: &Dirs, relay: &Url, code: &Secret, name: &str) -> Re
         return Err(CommandError::new("invalid_request", text));
     }
     let config = config::read(&dirs.config_file()).map_err(|e| failed(&e))?;
-    let client = http_client::to_relay(config.link.ca_file.as_deref()).map_err(|e| failed(&e))?;
+    let client = http_client::to_relay(config.link.ca_file.as_deref()).await.map_err(|e| failed(&e))?;
     let url = relay.join("/api/enroll").map_err(|e| failed(&e))?;
     let mut random = [0; 18];
     getrandom::fill(&mut random).map_err(|e| failed(&e))?;

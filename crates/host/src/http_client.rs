@@ -14,10 +14,21 @@ pub enum ClientError {
     /// TLS, or the certificates in the file.
     #[error("TLS: {0}")]
     Tls(#[from] reqwest::Error),
+    /// The process is ending.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A client for requests to a relay. Follows no redirect: what is sent may hold a credential.
-pub fn to_relay(ca_file: Option<&Path>) -> Result<Client, ClientError> {
+pub async fn to_relay(ca_file: Option<&Path>) -> Result<Client, ClientError> {
+    let ca_file = ca_file.map(Path::to_path_buf);
+    // Certificates are read from disk.
+    let made = tokio::task::spawn_blocking(move || make(ca_file.as_deref())).await;
+    made.map_err(|_| ClientError::Interrupted)?
+}
+
+/// The same at once; with a file it blocks for a moment.
+pub fn make(ca_file: Option<&Path>) -> Result<Client, ClientError> {
     let mut builder =
         Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(limits::DIAL_TIMEOUT);
     if let Some(path) = ca_file {

@@ -35,6 +35,9 @@ pub enum SecretError {
     /// The operating system gave no random bytes.
     #[error("no random bytes")]
     Random,
+    /// The process is ending.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// A keyring that did not do what was asked. Its words are not repeated.
@@ -69,7 +72,7 @@ impl Secrets {
         self.keyring.is_none()
     }
 
-    /// Finds a secret.
+    /// Finds a secret. May block for [`limits::KEYRING_WAIT`], as what follows may.
     pub fn get(&self, name: &str) -> Result<Option<SecretString>, SecretError> {
         if let Some(found) = self.read_file()?.remove(name) {
             return Ok(Some(found.into()));
@@ -88,6 +91,18 @@ impl Secrets {
             false => drop(all.insert(name.into(), secret.expose_secret().into())),
         }
         self.write_file(&all)
+    }
+
+    /// As [`Secrets::get`], from a task: the asking is done where it may block.
+    pub async fn find(&self, name: &str) -> Result<Option<SecretString>, SecretError> {
+        let (secrets, name) = (self.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || secrets.get(&name)).await.map_err(|_| SecretError::Interrupted)?
+    }
+
+    /// As [`Secrets::set`], from a task.
+    pub async fn store(&self, name: &str, secret: &SecretString) -> Result<(), SecretError> {
+        let (secrets, name, secret) = (self.clone(), name.to_owned(), secret.clone());
+        tokio::task::spawn_blocking(move || secrets.set(&name, &secret)).await.map_err(|_| SecretError::Interrupted)?
     }
 
     /// Forgets a secret.

@@ -70,7 +70,7 @@ impl Telegram {
                 url.as_str().trim_end_matches('/').to_owned()
             }
         };
-        let client = http_client::to_relay(None).map_err(|_| BadChannel::Tls)?;
+        let client = http_client::make(None).map_err(|_| BadChannel::Tls)?;
         Ok(Telegram { client, base, token, bot })
     }
 

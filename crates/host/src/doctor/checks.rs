@@ -144,8 +144,8 @@ pub(super) async fn tray_host() -> Check {
     Check::ok("tray host", "the system shows tray icons")
 }
 
-pub(super) fn trust(ca_file: Option<&Path>) -> Check {
-    match http_client::to_relay(ca_file) {
+pub(super) async fn trust(ca_file: Option<&Path>) -> Check {
+    match http_client::to_relay(ca_file).await {
         Ok(_) => Check::ok(
             "trust",
             if ca_file.is_some() { "the system's authorities and ca_file" } else { "the system's authorities" },
@@ -162,7 +162,7 @@ pub(super) fn relay_address(config: &Config, running: Option<&StatusSnapshot>) -
 /// Whether the relay answers, and whether its clock and ours agree.
 pub(super) async fn relay(relay: &Url, ca_file: Option<&Path>) -> Vec<Check> {
     let origin = relay.origin().ascii_serialization();
-    let client = match http_client::to_relay(ca_file) {
+    let client = match http_client::to_relay(ca_file).await {
         Ok(client) => client,
         Err(e) => return vec![Check::failed("relay", e.to_string())],
     };

@@ -20,7 +20,7 @@ const SESSION: &str = "mcp-session-id";
 pub async fn examine_public(relay: &Url, ca_file: Option<&Path>, token: Option<&SecretString>) -> Report {
     let origin = relay.origin().ascii_serialization();
     let mut checks = vec![address(relay, &origin)];
-    match http_client::to_relay(ca_file) {
+    match http_client::to_relay(ca_file).await {
         Err(e) => checks.push(Check::failed("tls", e.to_string())),
         Ok(client) => {
             let reached = reach(&client, &origin).await;

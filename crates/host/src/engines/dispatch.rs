@@ -112,7 +112,7 @@ impl Running {
                 let relay = relay_address(&relay)?;
                 match &self.link {
                     Some(link) => link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub).await?,
-                    None => store_credential(&self.secrets, &relay, token)?,
+                    None => store_credential(&self.secrets, &relay, token).await?,
                 }
                 Ok(json!({"relay": relay.origin().ascii_serialization()}))
             }
@@ -274,7 +274,7 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         Command::DeviceToken { relay, token } => {
             let relay = relay_address(&relay)?;
             let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
-            store_credential(&secrets, &relay, token)?;
+            store_credential(&secrets, &relay, token).await?;
             Ok(json!({"relay": relay.origin().ascii_serialization()}))
         }
         command => {
@@ -308,8 +308,8 @@ fn relay_address(text: &str) -> Result<Url, CommandError> {
     }
 }
 
-fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(), CommandError> {
-    secrets.set(&credential_name(relay), &secret(token)).map_err(|e| CommandError::failed(&e))
+async fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(), CommandError> {
+    secrets.store(&credential_name(relay), &secret(token)).await.map_err(|e| CommandError::failed(&e))
 }
 
 /// What the relay's own administration does.

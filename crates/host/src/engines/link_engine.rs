@@ -142,7 +142,10 @@ impl LinkEngine {
             old.end().await;
             *self.link.lock() = None;
         }
-        let handle = link::spawn(options, self.executor.clone(), hub.clone())?;
+        // It reads certificates and empties a folder before it is a task.
+        let (executor, observer) = (self.executor.clone(), hub.clone());
+        let handle = tokio::task::spawn_blocking(move || link::spawn(options, executor, observer)).await;
+        let handle = handle.map_err(|_| StartError::Interrupted)??;
         hub.set_link(Some(handle.status()));
         handle.start();
         *self.link.lock() = Some((handle, token));
@@ -158,9 +161,9 @@ impl LinkEngine {
         hub: &Arc<StatusHub>,
     ) -> Result<(), StartError> {
         if relay.origin() != self.relay().origin() {
-            return Ok(secrets.set(&credential_name(relay), &token)?);
+            return Ok(secrets.store(&credential_name(relay), &token).await?);
         }
-        secrets.set(&self.secret_name(), &token)?;
+        secrets.store(&self.secret_name(), &token).await?;
         self.connect(token, hub).await
     }
 
@@ -174,7 +177,7 @@ impl LinkEngine {
         if let Some(link) = self.handle() {
             link.start();
         } else {
-            let known = secrets.get(&self.secret_name())?;
+            let known = secrets.find(&self.secret_name()).await?;
             let token = match embedded {
                 Some(relay) => {
                     let token = enrolled(relay, secrets, known).await?;
@@ -282,7 +285,7 @@ async fn enrolled(
     let owner = admin.ensure_owner(OWNER).await?;
     let enrolled = admin.enrol_local(&owner.id, &machine_name()).await?;
     let token = SecretString::from(enrolled.token);
-    secrets.set(EMBEDDED, &token)?;
+    secrets.store(EMBEDDED, &token).await?;
     tracing::info!(device = %enrolled.device, "this machine is enrolled at its own relay");
     Ok(token)
 }
