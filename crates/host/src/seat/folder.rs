@@ -197,7 +197,8 @@ fn same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use holdfast_core::id::SeatId;
