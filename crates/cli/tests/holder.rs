@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Stdio;
 use std::time::Duration;
 
 use holdfast_testkit::home::Home;
 use holdfast_testkit::mcp::Modern;
 use holdfast_testkit::process::{Process, Signal};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 async fn serve(home: &Home) -> Process {
     let workspace = home.workspace();
@@ -62,16 +64,27 @@ async fn planted_lock_and_api_files_are_refused_and_their_targets_left_alone() {
     assert!(stderr(&output).contains("others may read or write it"), "{}", stderr(&output));
 }
 
-async fn health(home: &Home, wanted: &str) -> Value {
-    for _ in 0..400 {
-        let status = home.json(&["status", "--json"]).await;
-        let found = status["health"].as_array().unwrap().iter().find(|w| w["code"] == wanted).cloned();
-        if let Some(found) = found {
-            return found;
+/// The first status that is as wanted, of those that are and come.
+async fn seen(home: &Home, mut wanted: impl FnMut(&Value) -> bool) -> Value {
+    let mut watch = home.command(&["status", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut last = Value::Null;
+    let looking = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            last = serde_json::from_str(&line).unwrap();
+            if wanted(&last) {
+                return true;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("no warning {wanted}: {}", home.json(&["status", "--json"]).await);
+        false
+    };
+    assert_eq!(tokio::time::timeout(Duration::from_secs(30), looking).await, Ok(true), "{last}");
+    last
+}
+
+async fn health(home: &Home, wanted: &str) -> Value {
+    let of = |status: &Value| status["health"].as_array().unwrap().iter().find(|w| w["code"] == wanted).cloned();
+    of(&seen(home, |status| of(status).is_some()).await).unwrap()
 }
 
 #[tokio::test]
@@ -131,13 +144,7 @@ async fn a_device_without_a_credential_says_so_and_works_after_enrolling() {
     let warning = health(&home, "sign_in_needed").await;
     assert_eq!((&warning["severity"], &warning["action"]), (&json!("needs_you"), &json!("enroll")));
     home.ok(&["enroll", &url, &code]).await;
-    for _ in 0..400 {
-        if home.json(&["status", "--json"]).await["relay"]["state"] == "healthy" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{}", home.json(&["status", "--json"]).await);
+    seen(&home, |status| status["relay"]["state"] == "healthy").await;
 }
 
 #[tokio::test]
@@ -150,15 +157,7 @@ async fn engines_stop_and_start_while_the_process_stays() {
     home.ok(&["stop"]).await;
     assert_eq!(home.json(&["status", "--json"]).await["app"]["engines"]["relay"], "stopped");
     home.ok(&["start"]).await;
-    let mut state = Value::Null;
-    for _ in 0..400 {
-        state = home.json(&["status", "--json"]).await["relay"]["state"].take();
-        if state == "healthy" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    assert_eq!(state, "healthy");
+    seen(&home, |status| status["relay"]["state"] == "healthy").await;
     assert_eq!(home.json(&["status", "--json"]).await["app"]["mcp"], serve.ready_text("mcp"));
 }
 
@@ -173,7 +172,7 @@ async fn the_first_signal_lets_a_call_finish_and_the_second_does_not() {
     let first = tokio::spawn(async move { client.call("run_process", run).send().await });
     running(&home, 1).await;
     serve.signal(Signal::SIGTERM);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    stopping(&home).await;
     std::fs::write(home.workspace().join("go"), "").unwrap();
     let answer = first.await.unwrap().unwrap();
     assert_eq!(answer.content()["stdout"], "finished\n");
@@ -185,7 +184,7 @@ async fn the_first_signal_lets_a_call_finish_and_the_second_does_not() {
     let second = tokio::spawn(async move { client.call("run_process", run).send().await });
     running(&home, 1).await;
     serve.signal(Signal::SIGTERM);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    stopping(&home).await;
     let began = std::time::Instant::now();
     assert_eq!(serve.stop().await.code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -194,13 +193,12 @@ async fn the_first_signal_lets_a_call_finish_and_the_second_does_not() {
 
 /// Waits until this many calls run.
 async fn running(home: &Home, calls: u64) {
-    for _ in 0..400 {
-        if home.json(&["status", "--json"]).await["calls"]["pending"] == calls {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("not {calls} calls: {}", home.json(&["status", "--json"]).await);
+    seen(home, |status| status["calls"]["pending"] == calls).await;
+}
+
+/// Waits until the link is on its way to rest.
+async fn stopping(home: &Home) {
+    seen(home, |status| status["app"]["engines"]["link"] == "stopping").await;
 }
 
 #[tokio::test]

@@ -10,13 +10,17 @@ fn alive(pid: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until something outside this process came true; a minute is failure.
-async fn until(what: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it never happened");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+/// A pipe in the workspace by which a program says something.
+fn pipe(bench: &Bench, name: &str) -> std::path::PathBuf {
+    let path = bench.path(name);
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    path
+}
+
+/// What it says until it closes the pipe; a minute of silence is failure.
+async fn said(pipe: std::path::PathBuf) -> String {
+    let reading = tokio::time::timeout(Duration::from_secs(60), tokio::fs::read_to_string(pipe));
+    reading.await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -167,10 +171,11 @@ async fn the_tool_s_own_timeout_kills_the_tree_and_keeps_the_output() {
 #[tokio::test]
 async fn cancelling_kills_grandchildren_that_ignore_sigterm() {
     let bench = Bench::new(Profile::Agent);
+    let grandchild = pipe(&bench, "grandchild");
     let script = "trap '' TERM; (trap '' TERM; echo $$ > leader; sh -c 'echo $$ > grandchild; exec sleep 1000') & wait; sleep 1000";
     let call = bench.start("run_process", json!({"argv": ["sh", "-c", script]}));
-    until(|| std::fs::read_to_string(bench.path("grandchild")).is_ok_and(|pid| pid.ends_with('\n'))).await;
-    let (leader, grandchild) = (bench.read("leader"), bench.read("grandchild"));
+    let grandchild = said(grandchild).await;
+    let leader = bench.read("leader");
     assert!(alive(&leader) && alive(&grandchild));
     let start = Instant::now();
     bench.executor.cancel(&call.id, CancelReason::Caller);
@@ -194,10 +199,10 @@ async fn what_a_program_leaves_running_ends_with_it() {
 #[tokio::test]
 async fn a_process_that_left_the_group_is_reported() {
     let bench = Bench::new(Profile::Agent);
+    let escaped = pipe(&bench, "escaped");
     let script = "setsid sh -c 'echo $$ > escaped; exec sleep 1000' & sleep 1000";
     let call = bench.start("run_process", json!({"argv": ["sh", "-c", script]}));
-    until(|| std::fs::read_to_string(bench.path("escaped")).is_ok_and(|pid| pid.ends_with('\n'))).await;
-    let pid: i32 = bench.read("escaped").trim().parse().unwrap();
+    let pid: i32 = said(escaped).await.trim().parse().unwrap();
     bench.executor.cancel(&call.id, CancelReason::Timeout);
     let error = call.end().await.unwrap_err();
     assert_eq!(details(&error)["escaped_pids"], json!([pid]));
