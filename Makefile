@@ -1,4 +1,4 @@
-# run · test · lint · bench · package · cross · icons · screenshots · conformance · soak · fuzz · limits · types.
+# run · test · ui-test · lint · bench · package · cross · icons · screenshots · conformance · soak · fuzz · limits · types.
 # Each target installs what it needs and the machine lacks: on Debian and Ubuntu by apt; elsewhere it names what is missing.
 
 CARGO ?= cargo
