@@ -6,5 +6,5 @@ mod ask;
 mod clients;
 mod devices;
 mod embedded;
-mod service;
 mod shown;
+mod system_start;

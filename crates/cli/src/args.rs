@@ -12,7 +12,7 @@ use holdfast_host::paths::Dirs;
 use url::Url;
 
 use crate::failure::Failure;
-use crate::service::args::Service;
+use crate::system_start::args::Service;
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
 4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it)";

@@ -5,7 +5,7 @@ mod ask;
 mod commands;
 mod failure;
 mod print;
-mod service;
+mod system_start;
 
 use std::process::ExitCode;
 

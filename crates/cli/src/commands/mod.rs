@@ -23,7 +23,7 @@ use crate::args::{Cli, Command, Folders, Policy, YesNo};
 use crate::ask::{ask, secret_line};
 use crate::failure::Failure;
 use crate::print;
-use crate::service::service;
+use crate::system_start::service;
 
 /// Runs a command to its end.
 pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {

@@ -42,17 +42,27 @@ impl std::fmt::Debug for Excerpt {
 
 impl Excerpt {
     fn of(text: &str) -> Excerpt {
-        let mut shown = redact(&text[..text.floor_char_boundary(limits::BODY_READ)]);
+        let mut shown = redact(beginning(text, limits::BODY_READ));
         let cut = text.len() > limits::BODY_READ || shown.len() > limits::BODY_SHOWN;
+        let end = beginning(&shown, limits::BODY_SHOWN).len();
         // Half a mark would say nothing.
-        let mut end = shown.floor_char_boundary(limits::BODY_SHOWN);
-        let from = shown.floor_char_boundary(end.saturating_sub(HIDDEN.len()));
-        if let Some(at) = shown[from..].find(HIDDEN).filter(|at| from + at < end && from + at + HIDDEN.len() > end) {
-            end = from + at;
-        }
+        let near = beginning(&shown, end.saturating_sub(HIDDEN.len())).len();
+        let end = match shown[near..].find(HIDDEN).map(|at| near + at) {
+            Some(mark) if mark < end && mark + HIDDEN.len() > end => mark,
+            _ => end,
+        };
         shown.truncate(end);
         Excerpt { text: shown, bytes: text.len(), cut }
     }
+}
+
+/// At most this many bytes of a text, whole characters.
+fn beginning(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// The bodies of recent calls, oldest first.
@@ -94,7 +104,7 @@ impl Bodies {
             Ok(result) => Excerpt::of(result.get()),
             Err(error) => {
                 let details = error.details.as_ref().map_or("", |details| details.get());
-                Excerpt::of(&format!("{error}\n{}", &details[..details.floor_char_boundary(limits::BODY_READ)]))
+                Excerpt::of(&format!("{error}\n{}", beginning(details, limits::BODY_READ)))
             }
         };
         let mut kept = self.0.lock();
