@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use holdfast_testkit::base::{BaseRelay, Frame, Wire, call_id};
-use holdfast_testkit::home::Home;
-use holdfast_testkit::stand::{until, work};
+use holdfast_testkit::base::{DaemonBench, Frame, Wire, call_id};
 use serde_json::{Value, json};
-
-const SECRET: &str = "a-shared-secret-of-the-base-relay";
 
 fn who(kind: &str) -> Value {
     json!({"type": kind, "server": "machine-bridge-mcp", "version": "1.2.10"})
@@ -30,19 +26,9 @@ async fn dropped(name: &str, socket: &mut Wire) {
 
 #[tokio::test]
 async fn every_bad_frame_drops_the_socket_and_costs_no_call() {
-    let relay = BaseRelay::start(SECRET).await;
-    let home = Home::new();
-    home.write_config("[link]\ncompat = \"machine-bridge-mcp@1.2.10\"\n");
-    let url = format!("http://{}", relay.address());
-    home.run_with(&["enroll", &url, "--token-stdin"], SECRET).await;
-    let workspace = home.workspace();
-    let _daemon = home.start(&["serve", "--relay", &url, "--workspace", workspace.to_str().expect("UTF-8")]).await;
-    let mut socket = relay.accept().await;
-    socket.prove(&[]).await;
-    let id = call_id("running");
-    socket.call(&id, "run_process", work("a")).await;
-    let journal = || std::fs::read_to_string(workspace.join("journal")).unwrap_or_default();
-    assert!(until(|| journal().contains("started a")).await);
+    let bench = DaemonBench::start().await;
+    let mut socket = bench.ready(&[]).await;
+    let id = bench.running(&mut socket, "a").await;
 
     // While ready.
     for (name, text) in [
@@ -56,8 +42,7 @@ async fn every_bad_frame_drops_the_socket_and_costs_no_call() {
     ] {
         socket.send_text(text).await;
         dropped(name, &mut socket).await;
-        socket = relay.accept().await;
-        socket.prove(&[&id]).await;
+        socket = bench.ready(&[&id]).await;
     }
 
     // A call whose id cannot be read is nobody's: it is logged, and the link stays.
@@ -106,18 +91,17 @@ async fn every_bad_frame_drops_the_socket_and_costs_no_call() {
         ),
     ] {
         drop(socket);
-        socket = relay.accept().await;
+        socket = bench.relay.accept().await;
         socket.send(who("welcome")).await;
         for frame in frames {
             socket.send(frame).await;
         }
         dropped(name, &mut socket).await;
-        socket = relay.accept().await;
-        socket.prove(&[&id]).await;
+        socket = bench.ready(&[&id]).await;
     }
 
-    std::fs::write(workspace.join("release-a"), "").expect("a mark");
+    bench.release("a");
     let result = socket.result().await;
     assert_eq!((&result["id"], &result["result"]["stdout"]), (&json!(id), &json!("result-a\n")));
-    assert_eq!(journal().matches("started a").count(), 1);
+    assert_eq!(bench.journal().matches("started a").count(), 1);
 }

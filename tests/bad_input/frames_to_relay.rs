@@ -3,12 +3,9 @@
 //! Only the close tells what was wrong: an `error` message, which the base relay sends before it, ends a real 1.2.10
 //! daemon for good (trap T2).
 
-use holdfast_testkit::base::{self, Frame, Wire};
-use holdfast_testkit::home::Home;
-use holdfast_testkit::mcp::{Answer, Modern};
-use holdfast_testkit::stand::{RelayStand, WireKind, device_credential};
+use holdfast_testkit::base::{self, Frame, RelayBench, Wire};
+use holdfast_testkit::stand::WireKind;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 /// What is sent.
 enum Bad {
@@ -111,31 +108,6 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-struct Bench {
-    relay: RelayStand,
-    credential: String,
-    token: String,
-}
-
-impl Bench {
-    async fn start(wire: WireKind) -> Bench {
-        let relay = RelayStand::start(wire).await;
-        let home = Home::new();
-        home.ok(&["enroll", &relay.url, &relay.code().await]).await;
-        let token = relay.token("owner").await;
-        Bench { credential: device_credential(&home), relay, token }
-    }
-
-    async fn dial(&self) -> Wire {
-        base::dial(&self.relay.url, &self.credential).await.expect("upgraded")
-    }
-
-    fn call(&self) -> JoinHandle<Answer> {
-        let client = Modern::new(self.relay.mcp(), &*self.token);
-        tokio::spawn(async move { client.call("list_dir", json!({})).send().await.expect("an answer") })
-    }
-}
-
 /// From `hello` to `ready_ack`, under any server name; the resumed ids.
 async fn become_ready(socket: &mut Wire) -> Vec<Value> {
     socket.send(base::hello(&base::instance("a"), &["list_dir"])).await;
@@ -173,12 +145,12 @@ async fn refused(name: &str, socket: &mut Wire) -> (u16, String) {
 }
 
 async fn every_bad_frame_is_refused_as_documented_and_costs_no_call(wire: WireKind) {
-    let bench = Bench::start(wire).await;
+    let bench = RelayBench::start(wire).await;
     let mut ready = bench.dial().await;
     become_ready(&mut ready).await;
     for row in rows() {
         let name = row.name;
-        let answer = bench.call();
+        let answer = bench.call("list_dir", json!({}));
         let call = ready.expect("tool_call").await;
         let close = if row.when == When::Ready {
             send(&mut ready, row.bad).await;
@@ -213,7 +185,7 @@ async fn every_bad_frame_is_refused_as_documented_and_costs_no_call_on_the_base_
 
 #[tokio::test]
 async fn a_result_that_contradicts_itself_never_answers_its_call() {
-    let bench = Bench::start(WireKind::Base).await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut ready = bench.dial().await;
     become_ready(&mut ready).await;
     for bad in [
@@ -222,7 +194,7 @@ async fn a_result_that_contradicts_itself_never_answers_its_call() {
         json!({"ok": "yes", "result": 1}),
         json!({"ok": false, "error": "text"}),
     ] {
-        let answer = bench.call();
+        let answer = bench.call("list_dir", json!({}));
         let call = ready.expect("tool_call").await;
         let mut result = json!({"type": "tool_result", "id": call["id"]});
         result.as_object_mut().expect("an object").extend(bad.as_object().expect("an object").clone());

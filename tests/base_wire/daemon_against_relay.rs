@@ -2,75 +2,21 @@
 
 use std::time::Duration;
 
-use holdfast_testkit::base::{BaseRelay, Frame, Wire, call_id};
-use holdfast_testkit::home::Home;
-use holdfast_testkit::process::Process;
+use holdfast_testkit::base::{DaemonBench, Frame, call_id};
 use holdfast_testkit::stand::{alive, until, work};
 use serde_json::{Value, json};
 
-const SECRET: &str = "a-shared-secret-of-the-base-relay";
-
-struct Bench {
-    relay: BaseRelay,
-    home: Home,
-    _daemon: Process,
-}
-
-impl Bench {
-    async fn start() -> Bench {
-        Bench::with_secret(SECRET).await
-    }
-
-    async fn with_secret(secret: &str) -> Bench {
-        let relay = BaseRelay::start(SECRET).await;
-        let home = Home::new();
-        home.write_config("[link]\ncompat = \"machine-bridge-mcp@1.2.10\"\n");
-        let url = format!("http://{}", relay.address());
-        let stored = home.run_with(&["enroll", &url, "--token-stdin"], secret).await;
-        assert!(stored.status.success(), "{}", String::from_utf8_lossy(&stored.stderr));
-        let workspace = home.workspace();
-        let daemon = home.start(&["serve", "--relay", &url, "--workspace", workspace.to_str().expect("UTF-8")]).await;
-        Bench { relay, home, _daemon: daemon }
-    }
-
-    /// The next socket, proven with these ids named.
-    async fn ready(&self, resume: &[&str]) -> Wire {
-        let mut socket = self.relay.accept().await;
-        socket.prove(resume).await;
-        socket
-    }
-
-    fn journal(&self) -> String {
-        std::fs::read_to_string(self.home.workspace().join("journal")).unwrap_or_default()
-    }
-
-    async fn journal_has(&self, line: &str) {
-        assert!(until(|| self.journal().lines().any(|had| had == line)).await, "{line} in {}", self.journal());
-    }
-
-    fn release(&self, name: &str) {
-        std::fs::write(self.home.workspace().join(format!("release-{name}")), "").expect("a mark");
-    }
-
-    async fn state_becomes(&self, state: &str) {
-        let mut seen = Value::Null;
-        for _ in 0..200 {
-            seen = self.home.json(&["status", "--json"]).await["relay"]["state"].take();
-            if seen == state {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+/// Waits until the daemon says this of its relay.
+async fn state_becomes(bench: &DaemonBench, state: &str) {
+    let mut seen = Value::Null;
+    for _ in 0..200 {
+        seen = bench.home.json(&["status", "--json"]).await["relay"]["state"].take();
+        if seen == state {
+            return;
         }
-        panic!("the relay's state is {seen}, not {state}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-
-    /// A call on a ready socket that runs until released.
-    async fn running(&self, socket: &mut Wire, name: &str) -> String {
-        let id = call_id(name);
-        socket.call(&id, "run_process", work(name)).await;
-        self.journal_has(&format!("started {name}")).await;
-        id
-    }
+    panic!("the relay's state is {seen}, not {state}");
 }
 
 fn stdout(result: &Value) -> &Value {
@@ -79,7 +25,7 @@ fn stdout(result: &Value) -> &Value {
 
 #[tokio::test]
 async fn the_handshake_has_the_order_and_fields_of_the_real_daemon() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.relay.accept().await;
     let hello = socket.prove(&[]).await;
     let mut fields: Vec<_> = hello.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -102,7 +48,7 @@ async fn the_handshake_has_the_order_and_fields_of_the_real_daemon() {
 
 #[tokio::test]
 async fn extra_fields_are_ignored_and_a_missing_welcome_is_tolerated() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.relay.accept().await;
     socket.expect("hello").await;
     let who = |kind: &str| json!({"type": kind, "server": "machine-bridge-mcp", "version": "1.2.10", "shiny": [1]});
@@ -111,30 +57,30 @@ async fn extra_fields_are_ignored_and_a_missing_welcome_is_tolerated() {
     assert_eq!(socket.expect("relay_probe_result").await["id"], "probe_0123456789");
     socket.send(json!({"type": "resume_calls", "ids": [], "shiny": {}})).await;
     socket.send(who("ready_ack")).await;
-    bench.state_becomes("healthy").await;
+    state_becomes(&bench, "healthy").await;
 }
 
 #[tokio::test]
 async fn a_relay_of_another_version_is_incompatible_and_never_proven() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.relay.accept().await;
     socket.send(json!({"type": "welcome", "server": "machine-bridge-mcp", "version": "1.2.11"})).await;
     while let Frame::Json(message) = socket.next().await {
         assert_eq!(message["type"], "hello");
     }
-    bench.state_becomes("incompatible").await;
+    state_becomes(&bench, "incompatible").await;
 }
 
 #[tokio::test]
 async fn a_wrong_secret_needs_a_sign_in() {
-    let bench = Bench::with_secret("another-secret-that-is-wrong").await;
+    let bench = DaemonBench::with_secret("another-secret-that-is-wrong").await;
     assert!(bench.relay.accept_within(Duration::from_secs(2)).await.is_none());
-    bench.state_becomes("sign_in_needed").await;
+    state_becomes(&bench, "sign_in_needed").await;
 }
 
 #[tokio::test]
 async fn t1_calls_left_out_after_an_unclean_replacement_are_asked_for_once_more() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut old = bench.ready(&[]).await;
     let id = bench.running(&mut old, "a").await;
     drop(old);
@@ -148,7 +94,7 @@ async fn t1_calls_left_out_after_an_unclean_replacement_are_asked_for_once_more(
 
 #[tokio::test]
 async fn a_call_that_stays_left_out_is_cancelled_and_its_processes_are_killed() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut old = bench.ready(&[]).await;
     bench.running(&mut old, "a").await;
     let pid = bench.journal().lines().find_map(|line| line.strip_prefix("pid a ")?.parse().ok()).expect("a pid");
@@ -166,7 +112,7 @@ async fn a_call_that_stays_left_out_is_cancelled_and_its_processes_are_killed() 
 
 #[tokio::test]
 async fn t2_what_was_fatal_for_the_real_daemon_is_only_a_reconnect() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     let id = bench.running(&mut socket, "a").await;
     socket.send(json!({"type": "error", "error": "daemon_liveness_timeout"})).await;
@@ -182,7 +128,7 @@ async fn t2_what_was_fatal_for_the_real_daemon_is_only_a_reconnect() {
 
 #[tokio::test]
 async fn t3_a_result_that_died_with_its_socket_is_sent_again_when_it_is_named() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     let id = bench.running(&mut socket, "a").await;
     bench.release("a");
@@ -194,7 +140,7 @@ async fn t3_a_result_that_died_with_its_socket_is_sent_again_when_it_is_named() 
 
 #[tokio::test]
 async fn t4_a_named_call_that_was_never_seen_is_given_back_as_not_started() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let lost = call_id("lost");
     let mut socket = bench.ready(&[&lost]).await;
     let result = socket.result().await;
@@ -204,7 +150,7 @@ async fn t4_a_named_call_that_was_never_seen_is_given_back_as_not_started() {
 
 #[tokio::test]
 async fn t16_a_result_too_big_for_a_frame_fails_its_call_and_not_the_link() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     // Each of these bytes takes six characters in JSON.
     std::fs::write(bench.home.workspace().join("big"), vec![1; 3_000_000]).expect("a file");
     let mut socket = bench.ready(&[]).await;
@@ -223,7 +169,7 @@ async fn t16_a_result_too_big_for_a_frame_fails_its_call_and_not_the_link() {
 
 #[tokio::test]
 async fn a_call_id_that_runs_is_not_run_again_and_one_that_ended_answers_the_same() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     let id = bench.running(&mut socket, "a").await;
     socket.call(&id, "run_process", work("a")).await;
@@ -236,7 +182,7 @@ async fn a_call_id_that_runs_is_not_run_again_and_one_that_ended_answers_the_sam
 
 #[tokio::test]
 async fn a_cancelled_call_is_killed_and_says_nothing_more() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     let id = bench.running(&mut socket, "a").await;
     let pid = bench.journal().lines().find_map(|line| line.strip_prefix("pid a ")?.parse().ok()).expect("a pid");
@@ -249,7 +195,7 @@ async fn a_cancelled_call_is_killed_and_says_nothing_more() {
 
 #[tokio::test]
 async fn a_call_without_authorization_is_an_invalid_request_and_the_link_stays() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     socket
         .send(
@@ -265,7 +211,7 @@ async fn a_call_without_authorization_is_an_invalid_request_and_the_link_stays()
 
 #[tokio::test]
 async fn a_daemon_that_was_replaced_keeps_its_processes_warns_and_does_not_fight() {
-    let bench = Bench::start().await;
+    let bench = DaemonBench::start().await;
     let mut socket = bench.ready(&[]).await;
     bench.running(&mut socket, "a").await;
     socket.close(1012, "replaced by verified daemon").await;

@@ -3,49 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use holdfast_testkit::base::{self, Frame, Wire};
-use holdfast_testkit::home::Home;
-use holdfast_testkit::mcp::{Answer, Modern};
-use holdfast_testkit::stand::{RelayStand, WireKind, device_credential};
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
-
-struct Bench {
-    relay: RelayStand,
-    credential: String,
-    token: String,
-}
-
-impl Bench {
-    async fn start() -> Bench {
-        let relay = RelayStand::start(WireKind::Base).await;
-        let home = Home::new();
-        home.ok(&["enroll", &relay.url, &relay.code().await]).await;
-        let token = relay.token("owner").await;
-        Bench { credential: device_credential(&home), relay, token }
-    }
-
-    async fn dial(&self) -> Wire {
-        base::dial(&self.relay.url, &self.credential).await.expect("upgraded")
-    }
-
-    /// A daemon that is ready.
-    async fn daemon(&self, tail: &str) -> Wire {
-        let mut daemon = self.dial().await;
-        assert_eq!(daemon.become_ready(&base::instance(tail), &["list_dir", "run_process"]).await, [""; 0]);
-        daemon
-    }
-
-    fn call(&self, tool: &str, arguments: Value) -> JoinHandle<Answer> {
-        let client = Modern::new(self.relay.mcp(), &*self.token);
-        let tool = tool.to_owned();
-        tokio::spawn(async move { client.call(&tool, arguments).send().await.expect("an answer") })
-    }
-}
+use holdfast_testkit::base::{self, Frame, RelayBench};
+use holdfast_testkit::stand::WireKind;
+use serde_json::json;
 
 #[tokio::test]
 async fn the_upgrade_is_refused_as_the_base_relay_refuses_it() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     assert_eq!(
         base::dial(&bench.relay.url, "wrong-but-long-enough").await.map(|_| ()),
         Err((401, "Unauthorized daemon".into()))
@@ -61,7 +25,7 @@ async fn the_upgrade_is_refused_as_the_base_relay_refuses_it() {
 
 #[tokio::test]
 async fn a_call_has_the_fields_of_the_base_wire_and_nothing_else_is_ever_sent() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.daemon("a").await;
     let answer = bench.call("run_process", json!({"argv": ["true"], "timeout_seconds": 7}));
     let call = daemon.expect("tool_call").await;
@@ -85,7 +49,7 @@ async fn a_call_has_the_fields_of_the_base_wire_and_nothing_else_is_ever_sent() 
 
 #[tokio::test]
 async fn an_unknown_error_code_of_the_daemon_becomes_execution_failed_with_its_message() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.daemon("a").await;
     let answer = bench.call("list_dir", json!({}));
     let call = daemon.expect("tool_call").await;
@@ -98,7 +62,7 @@ async fn an_unknown_error_code_of_the_daemon_becomes_execution_failed_with_its_m
 
 #[tokio::test]
 async fn t1_a_second_socket_of_the_same_instance_takes_attached_calls_along() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut old = bench.daemon("a").await;
     let answer = bench.call("list_dir", json!({}));
     let call = old.expect("tool_call").await;
@@ -113,7 +77,7 @@ async fn t1_a_second_socket_of_the_same_instance_takes_attached_calls_along() {
 
 #[tokio::test]
 async fn t3_t4_a_call_that_the_socket_lost_is_named_again_and_may_be_given_back_as_not_started() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let daemon_lost_it = bench.daemon("a").await;
     let answer = bench.call("list_dir", json!({}));
     let mut daemon_lost_it = daemon_lost_it;
@@ -129,7 +93,7 @@ async fn t3_t4_a_call_that_the_socket_lost_is_named_again_and_may_be_given_back_
 
 #[tokio::test]
 async fn a_second_result_for_one_call_is_ignored_and_the_link_stays() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.daemon("a").await;
     let answer = bench.call("list_dir", json!({}));
     let call = daemon.expect("tool_call").await;
@@ -144,7 +108,7 @@ async fn a_second_result_for_one_call_is_ignored_and_the_link_stays() {
 
 #[tokio::test]
 async fn another_instance_ends_the_calls_of_the_one_that_died_as_unknown_and_gets_the_unsent_ones() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut dead = bench.daemon("a").await;
     let sent = bench.call("list_dir", json!({}));
     dead.expect("tool_call").await;
@@ -160,7 +124,7 @@ async fn another_instance_ends_the_calls_of_the_one_that_died_as_unknown_and_get
 
 #[tokio::test]
 async fn fourteen_ordinary_calls_run_at_once_and_the_fifteenth_follows() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.daemon("a").await;
     let answers: Vec<_> = (0..15).map(|_| bench.call("list_dir", json!({}))).collect();
     let mut calls = Vec::new();
@@ -180,7 +144,7 @@ async fn fourteen_ordinary_calls_run_at_once_and_the_fifteenth_follows() {
 
 #[tokio::test]
 async fn a_client_that_leaves_sends_cancel_call_and_a_late_result_is_ignored() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.daemon("a").await;
     let answer = bench.call("list_dir", json!({}));
     let call = daemon.expect("tool_call").await;
@@ -193,7 +157,7 @@ async fn a_client_that_leaves_sends_cancel_call_and_a_late_result_is_ignored() {
 
 #[tokio::test]
 async fn a_hostile_hello_is_sanitised_and_the_list_shows_only_what_is_allowed() {
-    let bench = Bench::start().await;
+    let bench = RelayBench::start(WireKind::Base).await;
     let mut daemon = bench.dial().await;
     let mut hello = base::hello(&base::instance("a"), &["list_dir", "nope", "server_info", "list_dir", "write_file"]);
     hello["policy"] = json!({"profile": "weird\u{1}", "execMode": "zsh", "allowWrite": "yes"});
@@ -208,7 +172,7 @@ async fn a_hostile_hello_is_sanitised_and_the_list_shows_only_what_is_allowed() 
     daemon.send(json!({"type": "relay_probe_result", "id": probe["id"]})).await;
     daemon.expect("resume_calls").await;
     daemon.expect("ready_ack").await;
-    let client = Modern::new(bench.relay.mcp(), &*bench.token);
+    let client = bench.modern();
     let mut tools = client.tools().await;
     tools.retain(|tool| !matches!(&**tool, "server_info" | "read_result" | "cancel_result"));
     assert_eq!(tools, ["list_dir"]);

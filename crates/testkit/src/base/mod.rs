@@ -1,9 +1,11 @@
 //! Scripted peers of the base wire: what an unmodified machine-bridge-mcp 1.2.10 sends, frame by frame, in either role.
 
+mod bench;
 mod daemon;
 mod relay;
 mod wire;
 
+pub use bench::{DaemonBench, RelayBench};
 pub use daemon::{dial, hello, instance};
 pub use relay::{BaseRelay, call_id};
 pub use wire::{Frame, Wire};
