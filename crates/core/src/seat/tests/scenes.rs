@@ -18,6 +18,9 @@ fn a_vacant_seat_is_locked_stamped_connected_confirmed_and_only_then_served() {
     assert_eq!(world.state(0), SeatState::Connecting);
     assert_eq!((world.disk.record.generation, world.all[0].told.len()), (1, 0));
     let conn = world.all[0].trying.unwrap();
+    let another = Look::Intact { generation: 1, connected: Some(ConnId(99)) };
+    world.input(0, Input::Looked(another));
+    assert_eq!(world.state(0), SeatState::Connecting, "only its own connection counts");
     world.input(0, Input::Connected(conn));
     assert_eq!((world.state(0), world.all[0].serving), (SeatState::Serving, Some((conn, 1))));
     assert_eq!(world.all[0].told, [acquired(1)]);
@@ -276,4 +279,36 @@ fn a_folder_that_cannot_be_used_is_a_failure_with_its_reason() {
     world.disk.record.generation = 3;
     world.take(0);
     assert_eq!(world.state(0), SeatState::Serving, "a failure does not poison the next try");
+}
+
+#[test]
+fn a_promise_gives_the_holder_its_time_anew_and_one_that_freezes_after_it_is_a_question_too() {
+    let mut world = World::new(2);
+    world.take(0);
+    world.smooth = false;
+    world.all[0].frozen = true;
+    world.take(1);
+    world.pass(S * 5);
+    world.all[0].frozen = false;
+    world.settle();
+    assert_eq!(world.state(0), SeatState::Draining);
+    world.all[0].frozen = true;
+    world.pass(limits::SEAT_HANDOVER - MS);
+    assert!(!world.view(1).frozen);
+    world.pass(MS * 2);
+    assert!(world.view(1).frozen);
+}
+
+#[test]
+fn a_lock_that_is_free_without_a_word_is_found_while_its_holder_is_asked_about() {
+    let mut world = World::new(2);
+    world.take(0);
+    world.all[0].frozen = true;
+    world.take(1);
+    world.replace_lock();
+    world.pass(limits::SEAT_RETRY);
+    assert_eq!((world.state(1), world.disk.record.generation), (SeatState::Serving, 2));
+    world.all[0].frozen = false;
+    world.pass(limits::SEAT_LOOK);
+    assert_eq!(world.state(0), SeatState::Off);
 }
