@@ -10,6 +10,8 @@ NODE_CLIENTS := tests/clients/node/node_modules/.installed
 CONFORMANCE := tests/conformance/node_modules/.installed
 PYTHON_CLIENTS := tests/clients/python/.venv/.installed
 UI := ui/dist/index.html
+# Where cargo puts what it builds.
+BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 UI_MODULES := ui/node_modules/.installed
 UI_TESTS := tests/ui/node_modules/.installed
 # nextest where it is installed: it runs the suites beside each other. Suites wait more than they compute.
@@ -20,13 +22,13 @@ export NEXTEST_TEST_THREADS ?= 6
 # A display, or a system that always has one.
 SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter Darwin,$(shell uname -s)))
 
-.PHONY: run run-desktop run-terminal ui icons test ui-test clients conformance soak lint limits types bench fuzz fuzz-short
+.PHONY: run run-desktop run-terminal ui icons test ui-test clients conformance soak package cross screenshots lint limits types bench fuzz fuzz-short
 
 # Starts the tray application; without a display, the same engines in this terminal.
 run: $(if $(SCREEN),run-desktop,run-terminal)
 run-desktop: desktop-machine $(UI)
 	$(CARGO) run --quiet --features desktop
-run-terminal: machine
+run-terminal: machine $(UI)
 	$(CARGO) run --quiet -p holdfast -- serve
 
 # The window, as the files that both binaries carry.
@@ -41,6 +43,26 @@ icons: machine
 	@$(call install,rsvg-convert:librsvg2-bin python3:python3,true)
 	icons/render
 
+# The Debian package, in target/package. The packages of other systems come from Tauri's own tool, on those systems and with the tray
+# application alone in them:  npx @tauri-apps/cli@2 build --bundles rpm|dmg|nsis
+package: desktop-machine $(UI)
+	@$(call install,dpkg-shlibdeps:dpkg-dev lintian:lintian,true)
+	$(CARGO) build --locked --release -p holdfast -p holdfast-desktop --features holdfast-desktop/desktop,holdfast-desktop/custom-protocol
+	rm -f target/package/*.deb
+	packaging/deb $(BUILT)/release
+	lintian --allow-root --fail-on error,warning target/package/*.deb
+
+# Whether everything compiles for Windows and macOS, on Debian.
+cross: desktop-machine $(UI)
+	@$(call install,,test -x /usr/bin/rustc -a -d /usr/lib/rustlib/src || echo rustc-web rust-web-src libstd-rust-web-dev)
+	packaging/cross --workspace --features desktop
+
+# The pictures of the documentation, of the real thing.
+screenshots: test-machine $(UI) $(UI_TESTS)
+	@$(call install,xfce4-panel:xfce4-panel xfconf-query:xfconf xdotool:xdotool convert:imagemagick dbus-run-session:dbus,true)
+	$(CARGO) build -p holdfast -p holdfast-desktop --features holdfast-desktop/desktop
+	docs/pictures/make $(BUILT)/debug
+
 # Everything. The binary first: cargo does not build another package's binary for tests.
 test: test-machine $(UI) clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
@@ -51,7 +73,7 @@ test: test-machine $(UI) clients $(CONFORMANCE)
 ui-test: test-machine $(UI) $(UI_TESTS)
 	$(CARGO) build -p holdfast
 	cd ui && npm run --silent check
-	cd tests/ui && HOLDFAST_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/holdfast node --test
+	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast node --test
 $(UI_TESTS): tests/ui/package-lock.json | node-machine
 	cd tests/ui && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
 
@@ -77,7 +99,7 @@ $(PYTHON_CLIENTS): tests/clients/python/requirements.txt | test-machine
 # Commands that are needed, each with its Debian package: to build, to build the window, and to drive real clients and a real desktop.
 BUILD_NEEDS := cc:build-essential pkg-config:pkg-config git:git
 NODE_NEEDS := npm:npm node:nodejs
-TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon WebKitWebDriver:webkit2gtk-driver chromium:chromium
+TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon fakeroot:fakeroot gio:libglib2.0-bin WebKitWebDriver:webkit2gtk-driver chromium:chromium
 # Libraries that GUI toolkits link; other systems bring their own.
 DESKTOP_NEEDS := case $$(uname -s) in Linux) pkg-config --exists webkit2gtk-4.1 2>/dev/null || echo libwebkit2gtk-4.1-dev; \
 	pkg-config --exists ayatana-appindicator3-0.1 2>/dev/null || echo libayatana-appindicator3-dev; esac
