@@ -9,6 +9,7 @@ use holdfast_host::config::ConfigView;
 use holdfast_host::doctor::Report;
 use holdfast_host::drill::{DrillLine, DrillOrder};
 use holdfast_host::engines::CommandError;
+use holdfast_host::exec::CallBody;
 use holdfast_relay::Approved;
 use holdfast_relay::people::{AccountView, ClientView, DeviceCode, DeviceView, NewToken, TokenView};
 use ts_rs::{Config, TS, TypeVisitor};
@@ -55,6 +56,7 @@ fn the_windows_types_are_in_date() {
     all.visit::<StatusSnapshot>();
     all.visit::<TimelineEntry>();
     all.visit::<CallRow>();
+    all.visit::<CallBody>();
     all.visit::<Command>();
     all.visit::<CommandError>();
     all.visit::<AccountView>();

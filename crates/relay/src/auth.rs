@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use holdfast_core::id::{AccountId, DeviceId};
 use holdfast_core::limits;
@@ -67,7 +67,8 @@ struct Bearer {
     audience: Audience,
     expires: i64,
     generation: i64,
-    used: AtomicBool,
+    /// When a use was last recorded; 0 for never.
+    used: AtomicI64,
 }
 
 #[derive(Debug, Default)]
@@ -133,7 +134,8 @@ impl Auth {
         let hash = TokenHash::of(bearer);
         let index = self.0.index.read();
         let token = index.bearers.get(&hash).ok_or(AuthFailure::Unknown)?;
-        if token.expires <= self.0.clock.unix() {
+        let now = self.0.clock.unix();
+        if token.expires <= now {
             return Err(AuthFailure::Expired);
         }
         let fits = match &token.audience {
@@ -147,24 +149,29 @@ impl Auth {
         if !token.principal.scopes.mcp {
             return Err(AuthFailure::InsufficientScope);
         }
-        if !token.used.load(Ordering::Relaxed) && !token.used.swap(true, Ordering::Relaxed) {
-            self.mark_used(&token.principal.grant, token.generation);
+        let used = token.used.load(Ordering::Relaxed);
+        if now.saturating_sub(used) >= USE_RECORDED
+            && token.used.compare_exchange(used, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.mark_used(&token.principal.grant, token.generation, now);
         }
         Ok(token.principal.clone())
     }
 
-    /// The first use of a pair starts the end of its predecessor's grace. Should this write be lost, the grace is longer; nothing else.
-    fn mark_used(&self, grant: &GrantId, generation: i64) {
-        let (grant, now) = (grant.clone(), self.0.clock.unix());
+    /// People are told when a grant was last used, and the first use of a pair starts the end of its predecessor's grace. Should this
+    /// write be lost, the grace is longer; nothing else.
+    fn mark_used(&self, grant: &GrantId, generation: i64, now: i64) {
+        let grant = grant.clone();
         self.0.store.submit(
             move |db| {
+                db.execute("UPDATE grants SET last_used = ?2 WHERE id = ?1", params![&*grant, now])?;
                 let sql =
                     "UPDATE pairs SET first_used = ?3 WHERE grant_id = ?1 AND generation = ?2 AND first_used IS NULL";
                 db.execute(sql, params![&*grant, generation, now]).map_err(StoreError::from)
             },
             |outcome| {
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, "first use of a token was not recorded");
+                    tracing::warn!(%error, "use of a token was not recorded");
                 }
             },
         );
@@ -260,7 +267,7 @@ impl Index {
         if let Some(access) = token.access {
             hashes.push(access);
             let LiveToken { principal, expires, generation, used, .. } = token;
-            let used = AtomicBool::new(used);
+            let used = AtomicI64::new(used);
             self.bearers.insert(access, Bearer { principal: Arc::new(principal), audience, expires, generation, used });
         }
     }
@@ -272,6 +279,8 @@ impl Index {
     }
 }
 
+const USE_RECORDED: i64 = limits::USE_RECORDED.as_secs().cast_signed();
+
 /// A change, with what the store holds of the grant it is about.
 type News = (Change, Vec<LiveToken>);
 
@@ -281,12 +290,12 @@ struct LiveToken {
     audience: Option<String>,
     expires: i64,
     generation: i64,
-    used: bool,
+    used: i64,
 }
 
 const LIVE_TOKENS: &str = "
 SELECT g.id, g.account, a.name, a.version, a.role, g.role, g.client, g.device, g.scopes, g.audience,
-       p.access, p.access_expires, p.generation, p.first_used IS NOT NULL
+       p.access, p.access_expires, p.generation, CASE WHEN p.first_used IS NULL THEN 0 ELSE coalesce(g.last_used, 0) END
 FROM grants g JOIN accounts a ON a.id = g.account
 LEFT JOIN pairs p ON p.grant_id = g.id AND p.access IS NOT NULL AND p.access_expires > ?1
 WHERE a.active = 1 AND (?2 IS NULL OR g.id = ?2)";

@@ -142,6 +142,24 @@ async fn a_token_reaches_its_device_by_both_paths_expires_and_can_be_revoked() {
 }
 
 #[tokio::test]
+async fn when_a_token_was_last_used_is_told_a_minute_behind_at_most() {
+    let (relay, _) = Relay::with_ada().await;
+    let admin = &relay.handle.admin;
+    let made = admin.create_token(TokenRequest { name: "ci".into(), ..TokenRequest::default() }).await.unwrap();
+    // The store writes in order: what comes back after a write was written before it.
+    let last_used = async || {
+        admin.ensure_owner("ada").await.unwrap();
+        admin.tokens().await.unwrap()[0].last_used.map(|at| at - made.view.created)
+    };
+    assert_eq!(last_used().await, None);
+    for (seconds, told) in [(5, 5), (59, 5), (1, 65)] {
+        relay.advance(seconds);
+        assert_ne!(relay.mcp("/mcp", &made.token).await, 401);
+        assert_eq!(last_used().await, Some(told), "after {seconds} s");
+    }
+}
+
+#[tokio::test]
 async fn a_token_needs_a_named_account_where_there_are_two_and_no_more_rights_than_it() {
     let (relay, _) = Relay::with_ada().await;
     let order = |account: Option<&str>, role| TokenRequest {

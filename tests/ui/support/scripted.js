@@ -10,7 +10,7 @@ const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '
 const POLICY =
   "default-src 'self'; connect-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 /** Somebody was let in, so the first steps are over. */
-const TOKEN = { id: 'pat_1', name: 'script', account: 'ann', device: 'dev_1', role: null, created: 1_700_000_000, expires: 1_900_000_000 };
+const TOKEN = { id: 'pat_1', name: 'script', account: 'ann', device: 'dev_1', role: null, created: 1_700_000_000, expires: 1_900_000_000, last_used: null };
 
 export class Scripted {
   /** Commands and other requests in their order: `{method, path, body}`; not those that only list, which panels repeat. */

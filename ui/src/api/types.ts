@@ -399,6 +399,8 @@ export type GrantView = {
   scopes: string,
   /** Seconds since 1970. */
   created: number,
+  /** Seconds since 1970, a minute behind at most; `None` if never. */
+  last_used: number | null,
 };
 
 /** How daemon and relay speak to each other. */
@@ -441,6 +443,8 @@ export type NewToken = {
   created: number,
   /** Seconds since 1970. */
   expires: number,
+  /** Seconds since 1970, a minute behind at most; `None` if never. */
+  last_used: number | null,
 };
 
 /** Which notices the desktop shows; all, unless switched off. */
@@ -691,6 +695,8 @@ export type TokenView = {
   created: number,
   /** Seconds since 1970. */
   expires: number,
+  /** Seconds since 1970, a minute behind at most; `None` if never. */
+  last_used: number | null,
 };
 
 /** What came of a drill. */
@@ -711,7 +717,7 @@ export type Warning = {
 };
 
 /** What is wrong. The texts are stable. */
-export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
+export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
 
 /** Where file tools work. */
 export type WorkspaceConfig = {

@@ -13,6 +13,7 @@ use super::{Outcome, Run};
 
 /// One call's arguments and result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct CallBody {
     /// The call.
     pub call: CallId,
@@ -24,6 +25,7 @@ pub struct CallBody {
 
 /// The beginning of a text, at most [`limits::BODY_SHOWN`] bytes.
 #[derive(Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Excerpt {
     /// What is shown of it.
     pub text: String,

@@ -31,6 +31,8 @@ pub struct TokenView {
     pub created: i64,
     /// Seconds since 1970.
     pub expires: i64,
+    /// Seconds since 1970, a minute behind at most; `None` if never.
+    pub last_used: Option<i64>,
 }
 
 /// A personal access token at its making.
@@ -64,6 +66,8 @@ pub struct GrantView {
     pub scopes: String,
     /// Seconds since 1970.
     pub created: i64,
+    /// Seconds since 1970, a minute behind at most; `None` if never.
+    pub last_used: Option<i64>,
 }
 
 /// A registered client with its grants.
@@ -116,13 +120,13 @@ pub(crate) fn create_token(
     db.execute(sql, params![id, TokenHash::of(&token), expires])?;
     news.push(Change::Grant(id.as_str().into()));
     let (name, account) = (name.to_owned(), account.name.clone());
-    let view = TokenView { id, name, account, device: device.clone(), role, created: now, expires };
+    let view = TokenView { id, name, account, device: device.clone(), role, created: now, expires, last_used: None };
     Ok(NewToken { token, view })
 }
 
 /// The tokens of one account, or of all.
 pub(crate) fn tokens(db: &Connection, of: Option<&AccountId>) -> Result<Vec<TokenView>, ApiError> {
-    let sql = "SELECT g.id, g.name, a.name, g.device, g.role, g.created, p.access_expires
+    let sql = "SELECT g.id, g.name, a.name, g.device, g.role, g.created, p.access_expires, g.last_used
                FROM grants g JOIN accounts a ON a.id = g.account JOIN pairs p ON p.grant_id = g.id
                WHERE g.kind = 'token' AND (?1 IS NULL OR g.account = ?1) ORDER BY g.created, g.id";
     let mut query = db.prepare(sql)?;
@@ -136,6 +140,7 @@ pub(crate) fn tokens(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Toke
             role: row.get::<_, Option<String>>(4)?.as_deref().and_then(Role::parse),
             created: row.get(5)?,
             expires: row.get(6)?,
+            last_used: row.get(7)?,
         }))
     })?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
@@ -143,7 +148,7 @@ pub(crate) fn tokens(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Toke
 
 /// The registered clients that one account granted something, or all of them.
 pub(crate) fn clients(db: &Connection, of: Option<&AccountId>) -> Result<Vec<ClientView>, ApiError> {
-    let sql = "SELECT c.id, c.name, c.created, g.id, a.name, g.device, g.scopes, g.created
+    let sql = "SELECT c.id, c.name, c.created, g.id, a.name, g.device, g.scopes, g.created, g.last_used
                FROM clients c LEFT JOIN grants g ON g.client = c.id AND (?1 IS NULL OR g.account = ?1)
                LEFT JOIN accounts a ON a.id = g.account
                WHERE ?1 IS NULL OR g.id IS NOT NULL ORDER BY c.created, c.id, g.created, g.id";
@@ -157,9 +162,14 @@ pub(crate) fn clients(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Cli
         }
         let device = row.get::<_, Option<String>>(5)?.and_then(|text| DeviceId::parse(&text).ok());
         if let (Some(client), Some(device)) = (clients.last_mut(), device) {
-            let grant =
-                GrantView { id: row.get(3)?, account: row.get(4)?, device, scopes: row.get(6)?, created: row.get(7)? };
-            client.grants.push(grant);
+            client.grants.push(GrantView {
+                id: row.get(3)?,
+                account: row.get(4)?,
+                device,
+                scopes: row.get(6)?,
+                created: row.get(7)?,
+                last_used: row.get(8)?,
+            });
         }
     }
     Ok(clients)

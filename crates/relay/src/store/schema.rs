@@ -95,8 +95,11 @@ CREATE INDEX keyed_calls_of_account ON keyed_calls (account);
 CREATE INDEX keyed_calls_ended ON keyed_calls (ended);
 ";
 
+/// When a grant was last used, for people.
+const USE: &str = "ALTER TABLE grants ADD COLUMN last_used INTEGER;";
+
 /// Every step, oldest first. `PRAGMA user_version` counts those already taken.
-pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK)];
+pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK), M::up(USE)];
 
 /// The steps as one set.
 pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
