@@ -124,6 +124,7 @@ impl Machine {
                 account_version: 1,
                 role: Role::Owner,
                 client: None,
+                client_name: None,
             },
             principal: "p".into(),
             key,

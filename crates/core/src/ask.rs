@@ -113,7 +113,7 @@ impl Asks {
             id: run.id.as_str().into(),
             at,
             expires_at: at.saturating_add(u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX)),
-            client: run.authorization.client.as_deref().map(Arc::from),
+            client: run.authorization.asker(),
             tool: run.tool.as_str().into(),
             summary: Some(summary).filter(|s| !s.is_empty()).map(Arc::from),
         };
@@ -173,6 +173,7 @@ mod tests {
                 account_version: 1,
                 role: Role::Owner,
                 client: client.map(str::to_owned),
+                client_name: None,
             },
             progress: false,
         }

@@ -295,7 +295,7 @@ struct LiveToken {
 
 const LIVE_TOKENS: &str = "
 SELECT g.id, g.account, a.name, a.version, a.role, g.role, g.client, g.device, g.scopes, g.audience,
-       p.access, p.access_expires, p.generation, CASE WHEN p.first_used IS NULL THEN 0 ELSE coalesce(g.last_used, 0) END
+       p.access, p.access_expires, p.generation, CASE WHEN p.first_used IS NULL THEN 0 ELSE coalesce(g.last_used, 0) END, g.name
 FROM grants g JOIN accounts a ON a.id = g.account
 LEFT JOIN pairs p ON p.grant_id = g.id AND p.access IS NOT NULL AND p.access_expires > ?1
 WHERE a.active = 1 AND (?2 IS NULL OR g.id = ?2)";
@@ -320,6 +320,7 @@ fn read_token(row: &Row<'_>) -> rusqlite::Result<Option<LiveToken>> {
         account_version: row.get::<_, i64>(3)?.unsigned_abs(),
         role: own.min(cap),
         client: text(6)?.into(),
+        client_name: text(14)?.into(),
         grant: text(0)?.into(),
         device,
         scopes,

@@ -21,6 +21,8 @@ pub struct Principal {
     pub role: Role,
     /// The OAuth client's id, or the personal access token's.
     pub client: Arc<str>,
+    /// What the client calls itself, or the token's name. A claim, for people.
+    pub client_name: Arc<str>,
     /// The grant, as told by [`crate::Auth::revocations`].
     pub grant: GrantId,
     /// The only device this grant reaches.

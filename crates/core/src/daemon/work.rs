@@ -110,8 +110,7 @@ impl Daemon {
             }
             None => {}
         }
-        let label =
-            Label { tool: call.tool.as_str().into(), client: call.authorization.client.as_deref().map(Arc::from) };
+        let label = Label { tool: call.tool.as_str().into(), client: call.authorization.asker() };
         let (most, reserve) = match self.settings.compat {
             Compat::Holdfast => (limits::DAEMON_CALLS_MAX, limits::CONTROL_RESERVE),
             Compat::Base => (limits::BASE_CALLS_MAX, limits::BASE_CONTROL_RESERVE),

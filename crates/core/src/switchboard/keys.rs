@@ -203,5 +203,6 @@ fn nobody() -> Authorization {
         account_version: 1,
         role: Role::Reviewer,
         client: None,
+        client_name: None,
     }
 }

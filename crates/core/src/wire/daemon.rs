@@ -306,6 +306,7 @@ mod tests {
                 account_version: 1,
                 role: crate::policy::Role::Owner,
                 client: None,
+                client_name: None,
             },
             progress: false,
         };

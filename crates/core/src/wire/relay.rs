@@ -1,10 +1,14 @@
 //! Relay → daemon.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Features, LinkRange, Numbered, WireError, body, head, write};
 use crate::id::{AccountId, CallId, ProbeId};
+use crate::limits;
+use crate::line::one_line;
 use crate::policy::Role;
 
 /// A frame from the relay.
@@ -103,6 +107,17 @@ pub struct Authorization {
     /// Ours: which client of that account; process sessions and kept results belong to both together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Ours: what that client calls itself. For people to read; decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_name: Option<String>,
+}
+
+impl Authorization {
+    /// Who asks, in a word for people: on one line, at most [`limits::WORD_MAX`] characters.
+    pub fn asker(&self) -> Option<Arc<str>> {
+        let name = self.client_name.as_deref().or(self.client.as_deref())?;
+        Some(one_line(name, limits::WORD_MAX).into())
+    }
 }
 
 /// `tool_call`.
@@ -200,5 +215,26 @@ impl RelayFrame {
     /// Writes one frame.
     pub fn encode(&self, n: Option<u64>) -> String {
         write(self, n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_the_name_of_who_asks_on_one_line_else_the_id_else_nothing() {
+        let asks = |client: Option<&str>, name: Option<&str>| Authorization {
+            account_id: AccountId::mint([1; 18]),
+            account_version: 1,
+            role: Role::Owner,
+            client: client.map(str::to_owned),
+            client_name: name.map(str::to_owned),
+        };
+        assert_eq!(asks(Some("client_1"), Some("Chat\u{202e}\nGPT")).asker().as_deref(), Some("Chat  GPT"));
+        assert_eq!(asks(Some("client_1"), None).asker().as_deref(), Some("client_1"));
+        assert_eq!(asks(None, None).asker(), None);
+        let long = asks(None, Some(&"x".repeat(limits::WORD_MAX + 1))).asker().unwrap();
+        assert_eq!(long.chars().count(), limits::WORD_MAX);
     }
 }

@@ -68,6 +68,7 @@ pub(super) async fn drill(
             // Waiting needs no rights.
             role: Role::Reviewer,
             client: Some("drill".into()),
+            client_name: None,
         },
         principal: "drill".into(),
         key: None,

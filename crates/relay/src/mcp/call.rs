@@ -62,6 +62,7 @@ pub(super) fn read(
             account_version: principal.account_version,
             role: principal.role,
             client: Some(principal.client.to_string()),
+            client_name: Some(principal.client_name.to_string()),
         },
         principal: caller(),
         key,

@@ -23,6 +23,7 @@ async fn a_call_of_2026_is_one_json_document_when_it_is_fast() {
     assert_eq!(call["arguments"], json!({"path": "src"}));
     assert_eq!(call["timeout_ms"], 60_000);
     assert_eq!(call["authorization"]["role"], "owner");
+    assert_eq!(call["authorization"]["client_name"], "first");
     assert_eq!(
         answer.text,
         r#"{"jsonrpc":"2.0","id":"abc","result":{"resultType":"complete","content":[{"type":"text","text":"text"}],"isError":false}}"#

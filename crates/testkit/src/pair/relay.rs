@@ -112,6 +112,7 @@ impl RelaySide {
                 account_version: 1,
                 role: Role::Owner,
                 client: None,
+                client_name: None,
             },
             principal: "account".into(),
             key: ask.key.map(|key| IdempotencyKey { key: key.to_string(), digest: [7; 32] }),

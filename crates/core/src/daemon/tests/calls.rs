@@ -301,6 +301,7 @@ fn refused(n: usize) -> RelayFrame {
             account_version: 1,
             role: Role::Owner,
             client: None,
+            client_name: None,
         },
         progress: false,
     })

@@ -236,6 +236,7 @@ impl Rig {
                 account_version: 1,
                 role: Role::Owner,
                 client: None,
+                client_name: None,
             },
             progress: true,
         };

@@ -257,6 +257,7 @@ impl Desk {
                 account_version: 1,
                 role: Role::Owner,
                 client: None,
+                client_name: None,
             },
             principal: "anna".into(),
             key: None,

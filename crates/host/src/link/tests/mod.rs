@@ -273,6 +273,7 @@ impl Peer {
                 account_version: 1,
                 role: Role::Owner,
                 client: None,
+                client_name: None,
             },
             progress: false,
         };

@@ -225,6 +225,7 @@ pub fn call() -> OpenCall {
             account_version: 1,
             role: Role::Owner,
             client: None,
+            client_name: None,
         },
         principal: "anna".into(),
         key: None,

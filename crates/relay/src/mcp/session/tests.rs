@@ -12,6 +12,7 @@ fn owner(grant: &str, client: &str, device: u8) -> Arc<Principal> {
         account_version: 1,
         role: Role::Owner,
         client: client.into(),
+        client_name: "c".into(),
         grant: grant.into(),
         device: DeviceId::mint([device; 12]),
         scopes: Scopes { mcp: true, ..Scopes::default() },
