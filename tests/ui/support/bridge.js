@@ -1,4 +1,4 @@
-// The shell's side of the bridge, as `src-tauri/src/bridge.rs` has it, played in the page itself.
+// The shell's side of the bridge, as the desktop shell has it, played in the page itself.
 
 /** Runs in the page before its own scripts. `snapshots` are told one per stream that is opened. */
 export function playShell({ snapshots, steps }) {

@@ -27,7 +27,7 @@ use crate::status_hub::StatusHub;
 
 pub use program::program;
 
-/// Identifies the entry where the system wants a name for it; that of `tauri.conf.json`.
+/// Identifies the entry where the system wants a name for it; that of the desktop package.
 #[cfg(any(test, target_os = "macos"))]
 const IDENTIFIER: &str = "dev.holdfast.desktop";
 /// The name of the program, of its desktop entry and of its icon.
