@@ -117,6 +117,9 @@ fn word(text: &str) -> (usize, usize) {
         return (0, run(text, |c| is_word(c) || matches!(c, '+' | '/' | '=')));
     }
     let after = &text[name.len()..];
+    if let Some(secret) = bot_token(name, after) {
+        return (name.len() + 1, secret);
+    }
     if matches!(name, "Bearer" | "bearer" | "Basic" | "basic") && after.starts_with(' ') {
         let value = run(&after[1..], |c| is_word(c) || matches!(c, '+' | '/' | '=' | '~'));
         // Base64 comes in fours; a word of prose seldom does.
@@ -128,7 +131,7 @@ fn word(text: &str) -> (usize, usize) {
     }
     match separator(after, name.starts_with("--")) {
         Some(gap) => {
-            let value = value(&after[gap..], name);
+            let value = value(&after[..gap], &after[gap..], name);
             if value > 0 { (name.len() + gap, value) } else { (name.len(), 0) }
         }
         None => (name.len(), 0),
@@ -160,8 +163,18 @@ fn separator(text: &str, flag: bool) -> Option<usize> {
     Some(next + quoted(&text[next..]))
 }
 
+/// Length of the secret in a token of Telegram's: a number, a colon and that. In an address, `bot` stands before it.
+fn bot_token(name: &str, after: &str) -> Option<usize> {
+    let id = name.strip_prefix("bot").unwrap_or(name);
+    let secret = run(after.strip_prefix(':')?, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    (id.len() >= 6 && id.bytes().all(|b| b.is_ascii_digit()) && secret >= 30).then_some(secret)
+}
+
 /// Length of a value: to the quote that closes it, or to where a word ends. An authorization has a word before it.
-fn value(text: &str, name: &str) -> usize {
+fn value(before: &str, text: &str, name: &str) -> usize {
+    if let Some(length) = quoted_value(before, text) {
+        return length;
+    }
     let ends =
         |c: char| matches!(c, '"' | '\'' | '\\' | '\n' | '\r' | ',' | ';' | '&' | '}' | ']' | ')' | '>' | '{' | '[');
     let header = name.to_ascii_lowercase().ends_with("authorization") || name.to_ascii_lowercase().ends_with("cookie");
@@ -170,6 +183,24 @@ fn value(text: &str, name: &str) -> usize {
         "true" | "false" | "null" | "None" => 0,
         _ => length,
     }
+}
+
+/// Length of a value that begins after one opening quote, escaped as often as JSON stands in JSON; one that is cut off goes
+/// to where it is cut.
+fn quoted_value(before: &str, text: &str) -> Option<usize> {
+    let opening = &before[before.trim_end_matches(['\\', '"', '\'']).len()..];
+    let escapes = opening.bytes().take_while(|b| *b == b'\\').count();
+    let quote = Some(&opening[escapes..]).filter(|quote| quote.len() == 1 && (escapes + 1).is_power_of_two())?;
+    // `"the token:","n":1`: this quote closes what the name stands in.
+    if !before.starts_with(['\\', '"', '\'']) && text.starts_with([',', '}', ']', ':', ')']) {
+        return Some(0);
+    }
+    // One more escape, or an escaped escape, stands before a quote that belongs to the value.
+    let closing = text.match_indices(quote).map(|(at, _)| at).find(|at| {
+        let before = text[..*at].bytes().rev().take_while(|b| *b == b'\\').count();
+        before % (2 * (escapes + 1)) == escapes
+    });
+    Some(closing.map_or(text.len(), |at| at - escapes))
 }
 
 /// Length of name and password at the beginning of an address.
@@ -204,6 +235,19 @@ mod tests {
             (r#"{"max_tokens":100,"token":null,"secret":true}"#, r#"{"max_tokens":100,"token":null,"secret":true}"#),
             ("the password is long; tokens expire", "the password is long; tokens expire"),
             ("Set-Cookie: a=b; Path=/", "Set-Cookie: [hidden]; Path=/"),
+            (r#"{"password":"a, b}c;d&e","user":"ann"}"#, r#"{"password":"[hidden]","user":"ann"}"#),
+            (r#"{"password":"a\"b","user":"ann"}"#, r#"{"password":"[hidden]","user":"ann"}"#),
+            (r#"{"password":"a\\","user":"ann"}"#, r#"{"password":"[hidden]","user":"ann"}"#),
+            (r#"{"b":"{\"secret\": \"a, b\\\"c\", \"n\": 1}"}"#, r#"{"b":"{\"secret\": \"[hidden]\", \"n\": 1}"}"#),
+            ("PASSWORD='correct horse' make", "PASSWORD='[hidden]' make"),
+            (r#"{"password":"cut off, he"#, r#"{"password":"[hidden]"#),
+            (r#"{"ask":"what is the token:","n":"1"}"#, r#"{"ask":"what is the token:","n":"1"}"#),
+            (r#"{"password":"","user":"ann"}"#, r#"{"password":"","user":"ann"}"#),
+            (
+                "https://t.example/bot123456:AAF-abcdefghijklmnopqrstuvwxyz01234x/getMe",
+                "https://t.example/bot123456:[hidden]/getMe",
+            ),
+            ("at 12:30:00 port 123456:80", "at 12:30:00 port 123456:80"),
             ("é token=ä:ö ü", "é token=[hidden] ü"),
             ("-----BEGIN CERTIFICATE-----\\nMII", "-----BEGIN CERTIFICATE-----\\nMII"),
         ];
