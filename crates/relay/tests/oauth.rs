@@ -7,6 +7,7 @@ mod common;
 use common::{PASSWORD, REDIRECT, Relay, field, shown_code};
 use holdfast_core::limits;
 use holdfast_core::policy::Role;
+use holdfast_relay::NewAccount;
 use serde_json::json;
 
 #[tokio::test]
@@ -208,6 +209,13 @@ async fn what_waits_is_told_as_it_comes_and_goes_and_a_refused_client_is_sent_aw
     let (id, cookie) = relay.open(&relay.authorize_path(&client, &[])).await;
     relay.step(&id, &cookie, &local).await;
     waiting.wait_for(|told| told.len() == 1).await.unwrap();
+    relay.clock.advance(limits::APPROVAL_TTL / 2);
+    relay.step(&id, &cookie, &local).await;
+    waiting.wait_for(|told| told[0].lapses_in == limits::APPROVAL_TTL).await.unwrap();
+    let other = NewAccount { name: "bob".into(), role: Role::Reviewer, password: None };
+    relay.handle.admin.create_account(other).await.unwrap();
+    relay.step(&id, &cookie, &[("action", "local"), ("account", "bob")]).await;
+    waiting.wait_for(|told| told[0].account == "bob").await.unwrap();
     relay.clock.advance(limits::APPROVAL_TTL);
     waiting.wait_for(|told| told.is_empty()).await.unwrap();
 }

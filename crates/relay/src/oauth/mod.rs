@@ -101,17 +101,18 @@ impl OAuth {
 /// Tells those who watch what waits, until the relay stops. What lapses is told when it does.
 pub(crate) async fn tell_approvals(state: Arc<AppState>) {
     let changed = state.oauth.consents.lock().changed();
+    let mut told = Vec::new();
     loop {
-        let waiting = state.oauth.approvals(state.clock.now().boot);
+        let now = state.clock.now().boot;
+        let waiting = state.oauth.approvals(now);
         let look_again = waiting.iter().map(|view| view.lapses_in.min(limits::SHELL_TURN_MAX)).min();
-        let ids = |views: &[ApprovalView]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
-        state.oauth.approvals.send_if_modified(|told| {
-            let different = ids(told) != ids(&waiting);
-            if different {
-                *told = waiting;
-            }
-            different
-        });
+        // A browser may name another account, or ask for a new code, under the same id.
+        let marks: Vec<_> =
+            waiting.iter().map(|view| (view.id.clone(), view.account.clone(), now + view.lapses_in)).collect();
+        if marks != told {
+            told = marks;
+            state.oauth.approvals.send_replace(waiting);
+        }
         tokio::select! {
             () = state.stop.cancelled() => {
                 state.oauth.approvals.send_replace(Vec::new());
