@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use holdfast_core::limits;
+use holdfast_core::redact::{HIDDEN, redact};
 use holdfast_core::status::StatusSnapshot;
 
 use crate::config::{self, Config, LogLevel};
@@ -45,38 +46,22 @@ pub async fn text(dirs: &Dirs, running: Option<&StatusSnapshot>, config: Config)
     })
 }
 
-/// A line without names and passwords in addresses, without words that look like secrets, and with `~` for the home folder.
+/// A line without what looks like a secret, long words included, and with `~` for the home folder.
 fn redacted(line: &str, home: Option<&Path>) -> String {
     let cut: String = line.chars().take(limits::SUPPORT_LINE_MAX).collect();
     let cut = match home.and_then(Path::to_str).filter(|home| home.len() > 1) {
         Some(home) => cut.replace(home, "~"),
         None => cut,
     };
-    let mut out = String::with_capacity(cut.len());
-    let mut rest = cut.as_str();
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        out.push_str(before);
-        let end =
-            after.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\\') || c.is_whitespace()).unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            Some(user) => {
-                out.push_str("[hidden]");
-                &after[user..]
-            }
-            None => after,
-        };
-    }
-    out.push_str(rest);
     let of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let mut hidden = String::with_capacity(out.len());
+    let mut hidden = String::with_capacity(cut.len());
     let mut word = String::new();
-    for c in out.chars().chain(['\n']) {
+    for c in redact(&cut).chars().chain(['\n']) {
         if of_word(c) {
             word.push(c);
             continue;
         }
-        hidden.push_str(if word.len() >= limits::SUPPORT_WORD { "[hidden]" } else { &word });
+        hidden.push_str(if word.len() >= limits::SUPPORT_WORD { HIDDEN } else { &word });
         word.clear();
         hidden.push(c);
     }
@@ -100,6 +85,10 @@ mod tests {
             ("Bearer abcdefghijklmnopqrstuvwxyz_0123456-789", "Bearer [hidden]"),
             ("call_aaaaaaaaaaaaaaaaaaaaaaaa ended", "call_aaaaaaaaaaaaaaaaaaaaaaaa ended"),
             ("bot 123456789:AAF-abcdefghijklmnopqrstuvwxyz01234x", "bot 123456789:[hidden]"),
+            (
+                r#"{"message":"refused: token=abc, password: 'x y'"}"#,
+                r#"{"message":"refused: token=[hidden], password: '[hidden]'"}"#,
+            ),
         ] {
             assert_eq!(redacted(line, home), shown);
         }
