@@ -63,7 +63,7 @@ impl Telegram {
                 let local = url.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
                 let good = (url.scheme() == "https" || url.scheme() == "http" && local)
                     && url.host().is_some()
-                    && (url.username(), url.password()) == ("", None);
+                    && (url.username(), url.password(), url.query(), url.fragment()) == ("", None, None, None);
                 if !good {
                     return Err(BadChannel::Address);
                 }
@@ -209,7 +209,13 @@ mod tests {
         for good in ["https://telegram.example", "http://127.0.0.1:8081", "http://localhost/", "http://[::1]:1"] {
             assert!(telegram(good).is_ok(), "{good}");
         }
-        for bad in ["http://telegram.example", "ftp://localhost", "https://user:pass@telegram.example"] {
+        for bad in [
+            "http://telegram.example",
+            "ftp://localhost",
+            "https://user:pass@telegram.example",
+            "https://telegram.example/?a=b",
+            "https://telegram.example/#a",
+        ] {
             assert_eq!(telegram(bad).unwrap_err(), BadChannel::Address, "{bad}");
         }
     }
