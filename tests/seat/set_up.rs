@@ -55,6 +55,23 @@ async fn a_token_that_is_none_is_refused_and_nothing_is_kept() {
 }
 
 #[tokio::test]
+async fn another_bot_takes_the_place_of_the_first_whose_token_is_forgotten() {
+    let telegram = FakeTelegram::start().await;
+    let home = Home::new();
+    let url = telegram.url("a");
+    let args = [&ON[..], &[url.as_str()]].concat();
+    let (first, second, third) = (telegram.bot(BOT), telegram.bot(BOT + 1), telegram.bot(BOT + 2));
+    let kept = || std::fs::read_to_string(home.data().join("secrets.json")).expect("secrets");
+    for token in [&first, &second] {
+        assert!(home.run_with(&args, token).await.status.success());
+    }
+    assert!(kept().contains(&second) && !kept().contains(&first));
+    let _process = home.start(&SERVE).await;
+    assert!(home.run_with(&args, &third).await.status.success());
+    assert!(kept().contains(&third) && !kept().contains(&second));
+}
+
+#[tokio::test]
 async fn a_bad_token_is_told_once_and_frees_the_seat() {
     let telegram = FakeTelegram::start().await;
     let home = Home::new();

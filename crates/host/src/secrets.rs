@@ -105,6 +105,12 @@ impl Secrets {
         tokio::task::spawn_blocking(move || secrets.set(&name, &secret)).await.map_err(|_| SecretError::Interrupted)?
     }
 
+    /// As [`Secrets::delete`], from a task.
+    pub async fn forget(&self, name: &str) -> Result<(), SecretError> {
+        let (secrets, name) = (self.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || secrets.delete(&name)).await.map_err(|_| SecretError::Interrupted)?
+    }
+
     /// Forgets a secret.
     pub fn delete(&self, name: &str) -> Result<(), SecretError> {
         if let Some(keyring) = &self.keyring {

@@ -75,15 +75,17 @@ impl Running {
         token: Secret,
         base_url: Option<String>,
     ) -> Result<Value, CommandError> {
+        let before = self.config().await.channel;
         let (set, answer) = set_up(&self.secrets, service, token, base_url).await?;
         self.configure(set).await?;
+        forget_former(&self.secrets, &before, &self.config().await.channel).await?;
         self.keep_wanted(Some(Engine::Channels), true).await;
         self.renew_channel(true).await;
         Ok(answer)
     }
 
     pub(super) async fn channel_remove(&self) -> Result<Value, CommandError> {
-        let (set, answer) = removed(&self.secrets, &self.config().await.channel)?;
+        let (set, answer) = removed(&self.secrets, &self.config().await.channel).await?;
         self.configure(set).await?;
         self.renew_channel(true).await;
         Ok(answer)
@@ -103,7 +105,7 @@ impl ChannelsEngine {
         hub: &Arc<StatusHub>,
     ) -> Option<ChannelsEngine> {
         let service = config.backend?;
-        match options(service, config, secrets) {
+        match options(service, config, secrets).await {
             Ok(options) => {
                 let seat = seat::spawn(options, Arc::clone(hub));
                 let engine = ChannelsEngine { seat, config: config.clone() };
@@ -188,10 +190,10 @@ fn shown(status: &SeatStatus) -> Result<Value, CommandError> {
     serde_json::to_value(status).map_err(|e| CommandError::failed(&e))
 }
 
-fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secrets) -> Result<SeatOptions, String> {
+async fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secrets) -> Result<SeatOptions, String> {
     let set_up = "`holdfast channel setup` mends that";
     let bot = config.bot.as_deref().ok_or(format!("channel.bot is missing; {set_up}"))?;
-    let kept = secrets.get(&channel::secret_name(service, bot)).map_err(|e| e.to_string())?;
+    let kept = secrets.find(&channel::secret_name(service, bot)).await.map_err(|e| e.to_string())?;
     let token = kept.ok_or(format!("no token of bot {bot} is kept here; {set_up}"))?;
     let (owner, backend) = channel::backend(service, token, config.base_url.as_ref()).map_err(|e| e.to_string())?;
     if owner != bot {
@@ -237,7 +239,7 @@ pub(super) async fn set_up(
         Failed::ForGood(reason) => CommandError::new("token_refused", reason),
         Failed::ForNow { reason, .. } | Failed::UsedElsewhere(reason) => CommandError::new("unavailable", reason),
     })?;
-    secrets.set(&channel::secret_name(service, &id), &token).map_err(|e| CommandError::failed(&e))?;
+    secrets.store(&channel::secret_name(service, &id), &token).await.map_err(|e| CommandError::failed(&e))?;
     let set = BTreeMap::from([
         ("channel.backend".into(), service.as_str().into()),
         ("channel.bot".into(), id.as_str().into()),
@@ -246,13 +248,29 @@ pub(super) async fn set_up(
     Ok((set, json!({"backend": service, "bot": id, "name": name})))
 }
 
+fn token_name(config: &ChannelConfig) -> Option<String> {
+    Some(channel::secret_name(config.backend?, config.bot.as_deref()?))
+}
+
+/// Forgets the token of a bot in whose place another one was set up: nothing names it any more, not even a reset.
+pub(super) async fn forget_former(
+    secrets: &Secrets,
+    before: &ChannelConfig,
+    now: &ChannelConfig,
+) -> Result<(), CommandError> {
+    match token_name(before).filter(|former| token_name(now).as_ref() != Some(former)) {
+        Some(former) => secrets.forget(&former).await.map_err(|e| CommandError::failed(&e)),
+        None => Ok(()),
+    }
+}
+
 /// Forgets the token of the channel that is set up. Returns what goes out of the configuration.
-pub(super) fn removed(
+pub(super) async fn removed(
     secrets: &Secrets,
     config: &ChannelConfig,
 ) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
     let (service, bot) = (config.backend.ok_or_else(no_channel)?, config.bot.as_deref().ok_or_else(no_channel)?);
-    secrets.delete(&channel::secret_name(service, bot)).map_err(|e| CommandError::failed(&e))?;
+    secrets.forget(&channel::secret_name(service, bot)).await.map_err(|e| CommandError::failed(&e))?;
     let set = ["backend", "bot", "base_url"].map(|key| (format!("channel.{key}"), Value::Null));
     Ok((set.into(), json!({"removed": bot})))
 }

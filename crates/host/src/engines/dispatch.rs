@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::channels_engine::{removed, set_up};
+use super::channels_engine::{forget_former, removed, set_up};
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
 use crate::config::{self, Config, EditError};
@@ -260,20 +260,21 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
             Ok(json!({"changed": [], "restart": keys}))
         }
         Command::ChannelSetup { backend, token, base_url } => {
-            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
+            let secrets = secrets(dirs, &config).await?;
             let (set, answer) = set_up(&secrets, &backend, token, base_url).await?;
-            edited(dirs, set).await?;
+            let now = edited(dirs, set).await?;
+            forget_former(&secrets, &config.channel, &now.channel).await?;
             Ok(answer)
         }
         Command::ChannelRemove {} => {
-            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
-            let (set, answer) = removed(&secrets, &config.channel)?;
+            let secrets = secrets(dirs, &config).await?;
+            let (set, answer) = removed(&secrets, &config.channel).await?;
             edited(dirs, set).await?;
             Ok(answer)
         }
         Command::DeviceToken { relay, token } => {
             let relay = relay_address(&relay)?;
-            let secrets = Secrets::open(&dirs.data, config.secrets.store).map_err(|e| CommandError::failed(&e))?;
+            let secrets = secrets(dirs, &config).await?;
             store_credential(&secrets, &relay, token).await?;
             Ok(json!({"relay": relay.origin().ascii_serialization()}))
         }
@@ -290,6 +291,12 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
             answer
         }
     }
+}
+
+async fn secrets(dirs: &Dirs, config: &Config) -> Result<Secrets, CommandError> {
+    let (data, store) = (dirs.data.clone(), config.secrets.store);
+    let opened = tokio::task::spawn_blocking(move || Secrets::open(&data, store)).await;
+    opened.map_err(|_| StartError::Interrupted)?.map_err(|e| CommandError::failed(&e))
 }
 
 fn relay_address(text: &str) -> Result<Url, CommandError> {
