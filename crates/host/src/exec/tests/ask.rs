@@ -140,18 +140,22 @@ async fn who_listens_hears_what_a_call_waits_for() {
 #[cfg(unix)]
 #[tokio::test]
 async fn what_a_question_took_is_taken_from_the_program_s_time() {
-    let (bench, _) = asking();
-    bench.executor.set_ask(AskRule::default());
+    let (bench, mut waiting) = asking();
     let (to, mut updates) = tokio::sync::mpsc::unbounded_channel();
     let run = Run {
         id: CallId::parse("call_shortened").unwrap(),
         tool: "run_process".into(),
         arguments: to_raw_value(&json!({"argv": ["/bin/sh", "-c", "echo early; sleep 60"]})).unwrap(),
-        budget: limits::SETTLEMENT + Duration::from_secs(1),
+        budget: limits::SETTLEMENT + Duration::from_secs(4),
         authorization: owner(),
         progress: false,
     };
     bench.executor.start(run.clone(), CallSink::new(run.id, Arc::new(move |_, update| drop(to.send(update)))));
+    let question = count(&mut waiting, 1).await.remove(0);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    tokio::time::resume();
+    assert!(bench.executor.answer(&question.id, true, false));
     let Some(Update::Finished(Err(error))) = updates.recv().await else { panic!("it ended well") };
     assert_eq!((error.code, &details(&error)["stdout"]), (Code::Timeout, &json!("early\n")));
     assert_eq!(error.message, "the program did not end within 1 s and was killed with everything it started");
