@@ -52,10 +52,10 @@ package: desktop-machine $(UI)
 	packaging/deb $(BUILT)/release
 	lintian --allow-root --fail-on error,warning target/package/*.deb
 
-# Whether everything compiles for Windows and macOS, on Debian.
+# Whether the product compiles for Windows and macOS, on Debian. Its tests drive processes as only Unix has them.
 cross: desktop-machine $(UI)
 	@$(call install,,test -x /usr/bin/rustc -a -d /usr/lib/rustlib/src || echo rustc-web rust-web-src libstd-rust-web-dev)
-	packaging/cross --workspace --features desktop
+	packaging/cross --workspace --exclude holdfast-testkit --exclude holdfast-bench --features desktop
 
 # The pictures of the documentation, of the real thing.
 screenshots: test-machine $(UI) $(UI_TESTS)
@@ -99,7 +99,7 @@ $(PYTHON_CLIENTS): tests/clients/python/requirements.txt | test-machine
 # Commands that are needed, each with its Debian package: to build, to build the window, and to drive real clients and a real desktop.
 BUILD_NEEDS := cc:build-essential pkg-config:pkg-config git:git
 NODE_NEEDS := npm:npm node:nodejs
-TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon fakeroot:fakeroot gio:libglib2.0-bin WebKitWebDriver:webkit2gtk-driver chromium:chromium
+TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon fakeroot:fakeroot gio:libglib2.0-bin openbox:openbox xdotool:xdotool WebKitWebDriver:webkit2gtk-driver chromium:chromium
 # Libraries that GUI toolkits link; other systems bring their own.
 DESKTOP_NEEDS := case $$(uname -s) in Linux) pkg-config --exists webkit2gtk-4.1 2>/dev/null || echo libwebkit2gtk-4.1-dev; \
 	pkg-config --exists ayatana-appindicator3-0.1 2>/dev/null || echo libayatana-appindicator3-dev; esac

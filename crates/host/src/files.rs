@@ -50,8 +50,11 @@ pub fn make_dir(path: &Path) -> Result<(), FileError> {
     builder.create(path).map_err(FileError::io(path))
 }
 
-/// Checks that a folder belongs to this user, and closes it to everybody else.
+/// Checks that a folder belongs to this user, and closes it to everybody else. On Windows the folders of a user's profile are
+/// closed to other users by what they inherit; nothing is checked there.
 pub fn own_dir(path: &Path) -> Result<(), FileError> {
+    #[cfg(not(unix))]
+    let _ = path;
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -120,11 +123,8 @@ pub fn free_space(dir: &Path) -> Option<u64> {
         #[allow(clippy::useless_conversion, reason = "the fields differ in width between platforms")]
         Some(u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size())))
     }
-    #[cfg(not(unix))]
-    {
-        let _ = dir;
-        None
-    }
+    #[cfg(windows)]
+    crate::platform::free_space(dir)
 }
 
 #[cfg_attr(not(unix), allow(unused_mut))]

@@ -18,6 +18,8 @@ pub mod lock;
 pub mod logs;
 pub mod open;
 pub mod paths;
+#[cfg(any(windows, target_os = "macos"))]
+mod platform;
 pub mod power;
 pub mod reset;
 pub mod resident;
@@ -27,3 +29,4 @@ pub mod secrets;
 pub mod status_hub;
 pub mod support;
 pub mod tray_host;
+pub mod update;

@@ -3,13 +3,15 @@
 
 mod house;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use bytes::Bytes;
 use holdfast_core::command::Command;
 use holdfast_core::desktop::NoticeSwitches;
-use holdfast_core::status::{AppStatus, StatusSnapshot};
+use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
 use http::{Request, Response};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -18,12 +20,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::{self, ApiServer};
-use crate::autostart::Autostart;
+use crate::autostart::{self, Autostart};
 use crate::config::{self, ConfigView};
 use crate::engines::{CommandError, EngineOptions, Running, StartError, done, offline};
 use crate::open;
 use crate::paths::Dirs;
 use crate::runtime;
+use crate::update;
 use crate::status_hub::{StatusHub, unix_ms};
 use house::{House, Wish};
 
@@ -36,6 +39,10 @@ struct Inner {
     options: EngineOptions,
     hub: Arc<StatusHub>,
     autostart: Option<Autostart>,
+    /// The file this process began with, by a name that lasts.
+    program: Option<PathBuf>,
+    /// The process begins anew once it has ended.
+    again: AtomicBool,
     /// Starting and stopping take turns.
     house: Mutex<House>,
     running: RwLock<Option<Arc<Running>>>,
@@ -101,6 +108,8 @@ impl Resident {
             options,
             hub: StatusHub::new(app),
             autostart,
+            program: autostart::program().inspect_err(|e| tracing::warn!("no name of this program: {e}")).ok(),
+            again: AtomicBool::new(false),
             house: Mutex::default(),
             running: RwLock::default(),
             quit: CancellationToken::new(),
@@ -111,6 +120,9 @@ impl Resident {
         inner.tasks.spawn(Arc::clone(&inner.hub).run(inner.ended.clone()));
         if let Some(autostart) = inner.autostart.clone() {
             inner.tasks.spawn(autostart.follow(Arc::clone(&inner.hub), inner.ended.clone()));
+        }
+        if let Some(program) = inner.program.clone() {
+            inner.tasks.spawn(update::follow(program, Arc::clone(&inner.hub), inner.ended.clone()));
         }
         Resident(Arc::new(inner))
     }
@@ -171,6 +183,11 @@ impl Resident {
             Command::Start { engine } if self.running().is_err() => {
                 let wish = Wish::Start(engine);
                 self.undisturbed(|resident| async move { resident.bring_up(wish).await }).await?;
+                Ok(done())
+            }
+            Command::Restart {} if self.0.hub.stands(WarningCode::RestartToUpdate) => {
+                self.0.again.store(true, Ordering::Relaxed);
+                self.0.quit.cancel();
                 Ok(done())
             }
             Command::Restart {} => {
@@ -254,6 +271,12 @@ impl Resident {
         }
         quit.cancel();
         over
+    }
+
+    /// The program that takes this process's place now that it has ended, if a restart was asked for after an update; see
+    /// [`update::begin_anew`].
+    pub fn again(&self) -> Option<&Path> {
+        self.0.program.as_deref().filter(|_| self.0.again.load(Ordering::Relaxed))
     }
 
     /// From now on nothing is waited for.

@@ -304,6 +304,11 @@ impl StatusHub {
         self.changed.notify_one();
     }
 
+    /// Whether this is wrong now.
+    pub fn stands(&self, code: WarningCode) -> bool {
+        self.facts.lock().health.stands(code)
+    }
+
     /// It is over.
     pub fn clear(&self, code: WarningCode) {
         self.facts.lock().health.clear(code);

@@ -57,7 +57,10 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
         () = resident.shutdown() => {}
         () = hurried => {}
     }
-    Ok(())
+    match resident.again() {
+        Some(program) => Err(Failure::plain(holdfast_host::update::begin_anew(program).to_string())),
+        None => Ok(()),
+    }
 }
 
 /// The second signal means *now*; the third one does not even wait for that.

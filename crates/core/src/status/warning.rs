@@ -101,6 +101,8 @@ warnings! {
     ConfigInvalid = "config_invalid", NeedsYou, Some(Action::EditConfig);
     /// An edit of the configuration takes effect with the next start.
     ConfigRestart = "config_restart", Info, Some(Action::Restart);
+    /// A newer version is installed; this process is the old one.
+    RestartToUpdate = "restart_to_update", Info, Some(Action::Restart);
     /// An edit of the configuration would loosen the policy; a reload never does that.
     PolicyNotLoosened = "policy_not_loosened", Warning, Some(Action::Restart);
     /// The disk is nearly full.

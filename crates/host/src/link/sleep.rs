@@ -1,6 +1,11 @@
-//! The operating system's word before it sleeps: logind's signal, and a delay lock until the relay knows.
+//! The operating system's word before it sleeps, and a delay until the relay knows.
 //!
-//! Without a system bus (containers, other systems) nothing is announced; the machine then notices a sleep by its clocks.
+//! Where nothing is announced (containers, systems without logind) the machine notices a sleep by its clocks.
+
+#[cfg(target_os = "linux")]
+mod logind;
+#[cfg(any(windows, target_os = "macos"))]
+mod system;
 
 use std::sync::Arc;
 
@@ -24,67 +29,9 @@ pub(super) fn watch(events: mpsc::UnboundedSender<Event>) -> Delay {
     let delay = Delay::default();
     #[cfg(target_os = "linux")]
     tokio::spawn(logind::watch(events, delay.clone()));
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(windows, target_os = "macos"))]
+    system::watch(events, delay.clone());
+    #[cfg(not(any(target_os = "linux", windows, target_os = "macos")))]
     drop(events);
     delay
-}
-
-#[cfg(target_os = "linux")]
-mod logind {
-    use futures_util::StreamExt as _;
-    use tokio::sync::mpsc;
-    use zbus::zvariant::OwnedFd;
-
-    use super::{Delay, Event};
-
-    #[zbus::proxy(
-        interface = "org.freedesktop.login1.Manager",
-        default_service = "org.freedesktop.login1",
-        default_path = "/org/freedesktop/login1"
-    )]
-    trait Manager {
-        fn inhibit(&self, what: &str, who: &str, why: &str, mode: &str) -> zbus::Result<OwnedFd>;
-
-        #[zbus(signal)]
-        fn prepare_for_sleep(&self, start: bool) -> zbus::Result<()>;
-    }
-
-    pub(super) async fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
-        tokio::select! {
-            () = events.closed() => {}
-            ended = listen(&events, &delay) => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "sleep will not be announced");
-                }
-            }
-        }
-        // Whoever asks to sleep without us is not delayed.
-    }
-
-    async fn listen(events: &mpsc::UnboundedSender<Event>, delay: &Delay) -> zbus::Result<()> {
-        let bus = zbus::Connection::system().await?;
-        let manager = ManagerProxy::new(&bus).await?;
-        let mut signals = manager.receive_prepare_for_sleep().await?;
-        let mut lock = Some(delay_lock(&manager).await?);
-        loop {
-            tokio::select! {
-                signal = signals.next() => {
-                    let Some(signal) = signal else { return Ok(()) };
-                    // The link's task outlives this one, except when it ends: then `closed` ends this one too.
-                    if signal.args()?.start {
-                        let _ = events.send(Event::SleepAnnounced);
-                    } else {
-                        let _ = events.send(Event::Woke);
-                        lock = Some(delay_lock(&manager).await?);
-                    }
-                }
-                () = delay.0.notified() => drop(lock.take()),
-            }
-        }
-    }
-
-    /// Sleep waits (at most 5 s) while this is held.
-    async fn delay_lock(manager: &ManagerProxy<'_>) -> zbus::Result<OwnedFd> {
-        manager.inhibit("sleep", "Holdfast", "telling the relay that calls must be held", "delay").await
-    }
 }
