@@ -12,7 +12,7 @@ use holdfast_core::ask::AskRule;
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::CallId;
 use holdfast_core::limits;
-use holdfast_core::policy::Policy;
+use holdfast_core::policy::{Policy, Role};
 use holdfast_core::tools::{self, Place, Refusal, Tool};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
@@ -77,7 +77,7 @@ pub enum OpenError {
 /// Runs calls on this machine.
 pub struct LocalExecutor {
     env: Arc<Env>,
-    policy: RwLock<Policy>,
+    policy: Arc<RwLock<Policy>>,
     extra: Vec<Extra>,
     places: Arc<Mutex<Places>>,
     tasks: TaskTracker,
@@ -125,6 +125,16 @@ enum Work {
     Extra(Extra),
 }
 
+/// Whether the device's policy and the account's role let a tool run, and under which policy.
+fn admit(tool: &Tool, role: Role, device: &RwLock<Policy>) -> Result<Policy, ToolError> {
+    let device = device.read().clone();
+    tools::allowed(tool.class, role, &device).map_err(|refusal| match refusal {
+        Refusal::Policy => ToolError::new(Code::PolicyDenied, "the policy of this device does not allow this tool"),
+        Refusal::Role => ToolError::new(Code::AuthorizationDenied, "tool is not allowed for this account role"),
+    })?;
+    Ok(device.intersect(&Policy::of(role.profile(), "default")))
+}
+
 impl LocalExecutor {
     /// Makes the executor's folders, ends what a killed predecessor left running, and starts. Needs a tokio runtime.
     pub fn open(options: ExecOptions) -> Result<Arc<LocalExecutor>, OpenError> {
@@ -135,7 +145,7 @@ impl LocalExecutor {
         let env = Env::open(options, Box::new(move || counted.lock().running.len()))?;
         Ok(Arc::new(LocalExecutor {
             env: Arc::new(env),
-            policy: RwLock::new(policy),
+            policy: Arc::new(RwLock::new(policy)),
             extra,
             places,
             tasks: TaskTracker::new(),
@@ -178,20 +188,12 @@ impl LocalExecutor {
         self.places.lock().busy.subscribe()
     }
 
-    fn admit(&self, run: &Run) -> Result<(Work, Policy), ToolError> {
-        let extra = self.extra.iter().find(|extra| extra.tool.name == run.tool);
-        let (work, class) = match (tools::find(&run.tool), extra) {
-            (Some(tool), _) if tool.place != Place::Relay => (Work::Own(tool), tool.class),
-            (_, Some(extra)) => (Work::Extra(extra.clone()), extra.tool.class),
-            _ => return Err(ToolError::new(Code::NotFound, "this device has no such tool")),
-        };
-        let device = self.policy.read().clone();
-        let role = run.authorization.role;
-        tools::allowed(class, role, &device).map_err(|refusal| match refusal {
-            Refusal::Policy => ToolError::new(Code::PolicyDenied, "the policy of this device does not allow this tool"),
-            Refusal::Role => ToolError::new(Code::AuthorizationDenied, "tool is not allowed for this account role"),
-        })?;
-        Ok((work, device.intersect(&Policy::of(role.profile(), "default"))))
+    fn find(&self, name: &str) -> Result<Work, ToolError> {
+        match (tools::find(name), self.extra.iter().find(|extra| extra.tool.name == name)) {
+            (Some(tool), _) if tool.place != Place::Relay => Ok(Work::Own(tool)),
+            (_, Some(extra)) => Ok(Work::Extra(extra.clone())),
+            _ => Err(ToolError::new(Code::NotFound, "this device has no such tool")),
+        }
     }
 
     fn take(&self, id: &CallId, control: bool) -> Result<(Taken, Running), ToolError> {
@@ -223,19 +225,21 @@ impl LocalExecutor {
 
 impl Executor for LocalExecutor {
     fn start(&self, run: Run, sink: CallSink) {
-        let admitted = self.admit(&run).and_then(|(work, policy)| {
+        let role = run.authorization.role;
+        let admitted = self.find(&run.tool).and_then(|work| {
             let tool = match &work {
                 Work::Own(tool) => **tool,
                 Work::Extra(extra) => extra.tool,
             };
+            admit(&tool, role, &self.policy)?;
             let (taken, running) = self.take(&run.id, tool.control)?;
-            Ok((work, policy, tool, taken, running))
+            Ok((work, tool, taken, running))
         });
-        let (work, policy, tool, taken, running) = match admitted {
+        let (work, tool, taken, running) = match admitted {
             Ok(admitted) => admitted,
             Err(refused) => return sink.finish(Err(refused)),
         };
-        let env = Arc::clone(&self.env);
+        let (env, device) = (Arc::clone(&self.env), Arc::clone(&self.policy));
         let owner = Owner::of(&run.authorization);
         let progress = run.progress.then(|| sink.reporter()).flatten();
         let Running { stop, why, .. } = running;
@@ -245,6 +249,8 @@ impl Executor for LocalExecutor {
             let work = async {
                 let waited = env.asking.pass(&tool, &run, &stop, progress.as_ref()).await?;
                 let budget = given.saturating_sub(waited);
+                // Another policy may be in force since the question was asked.
+                let policy = admit(&tool, role, &device)?;
                 match work {
                     Work::Own(tool) => {
                         let owner = owner.clone();

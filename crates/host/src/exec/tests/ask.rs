@@ -72,6 +72,17 @@ async fn a_no_is_policy_denied_and_silence_says_that_nobody_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_that_became_stronger_while_a_question_waits_is_not_answered_away() {
+    let (bench, mut waiting) = asking();
+    let call = bench.start("write_file", write("a"));
+    let question = count(&mut waiting, 1).await.remove(0);
+    bench.executor.set_policy(Policy::of(Profile::Review, "stronger"));
+    assert!(bench.executor.answer(&question.id, true, false));
+    assert_eq!(call.end().await.unwrap_err().code, Code::PolicyDenied);
+    assert!(!bench.path("a").exists());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_call_takes_its_question_along() {
     let (bench, mut waiting) = asking();
     let calls = [CancelReason::Caller, CancelReason::Timeout].map(|why| (why, bench.start("write_file", write("a"))));
