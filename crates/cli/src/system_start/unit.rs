@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::args::{Relay, Serve};
 use crate::failure::Failure;
 
+#[cfg(any(all(unix, not(target_os = "macos")), test))]
 /// A unit to start from; its `ExecStart` and `Environment` lines are replaced.
 const SERVE_UNIT: &str = include_str!("../../../../deploy/holdfast.service");
+#[cfg(any(all(unix, not(target_os = "macos")), test))]
 const RELAY_UNIT: &str = include_str!("../../../../deploy/holdfast-relay.service");
 
+#[cfg(unix)]
 /// First line of what we wrote, by which we know it again.
 pub const OURS: &str = "# Written by `holdfast service install`; `holdfast service remove` takes it away.";
 
@@ -61,21 +64,25 @@ impl Start {
         Ok(())
     }
 
+    #[cfg(unix)]
     fn words(&self) -> Result<Vec<&str>, Failure> {
         let program = self.program.to_str().ok_or_else(|| unusable(&self.program))?;
         Ok(std::iter::once(program).chain(self.arguments.iter().map(String::as_str)).collect())
     }
 
+    #[cfg(any(all(unix, not(target_os = "macos")), test))]
     /// The unit of a person's `holdfast serve`.
     pub fn serve_unit(&self) -> Result<String, Failure> {
         self.unit(SERVE_UNIT, "")
     }
 
+    #[cfg(any(all(unix, not(target_os = "macos")), test))]
     /// The system's unit of `holdfast relay`; its folders are the unit's own.
     pub fn relay_unit(&self) -> Result<String, Failure> {
         self.unit(RELAY_UNIT, " --data-dir %S/holdfast-relay --config-dir %E/holdfast-relay")
     }
 
+    #[cfg(any(all(unix, not(target_os = "macos")), test))]
     fn unit(&self, like: &str, folders: &str) -> Result<String, Failure> {
         let words: Vec<String> = self.words()?.into_iter().map(systemd_word).collect();
         let start = format!("ExecStart={}{folders}", words.join(" "));
@@ -109,6 +116,7 @@ fn unusable(path: &Path) -> Failure {
     Failure::plain(format!("{}: a service needs a path of plain text", path.display()))
 }
 
+#[cfg(any(all(unix, not(target_os = "macos")), test))]
 /// A word as systemd reads it back: quoted, and nothing in it expanded.
 fn systemd_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@+,".contains(c);
