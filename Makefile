@@ -33,7 +33,7 @@ run-terminal: machine $(UI)
 
 # The window, as the files that both binaries carry.
 ui: $(UI)
-$(UI): $(UI_MODULES) $(shell find ui/src ui/public ui/index.html ui/*.config.* ui/tsconfig.json locale -type f)
+$(UI): $(UI_MODULES) $(shell find ui/src ui/index.html icons/app.svg ui/*.config.* ui/tsconfig.json locale -type f)
 	cd ui && npm run --silent build
 $(UI_MODULES): ui/package-lock.json | node-machine
 	cd ui && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.installed
