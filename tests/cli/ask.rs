@@ -68,27 +68,42 @@ async fn a_no_that_is_remembered_refuses_what_this_client_asks_later() {
         assert_eq!(answer.expect("an answer").code(), Some("policy_denied"));
     }
     assert!(!home.workspace().join("ran").exists());
+    let set = json!({"command": "configure", "set": {"ask.clients": []}});
+    assert_eq!(api(&home, "command", Some(set)).await.1, json!({"changed": ["ask.clients"], "restart": []}));
+    assert_eq!(run().await.expect("an answer").code(), None, "nobody is asked about any more");
+    assert!(home.workspace().join("ran").exists());
 }
 
 #[tokio::test]
 async fn what_a_call_was_asked_is_shown_only_when_that_is_switched_on() {
-    for (config, status) in [("", 404), ("[calls]\nkeep_bodies = true\n", 200)] {
-        let home = Home::new();
-        home.write_config(config);
-        let serve = serve(&home).await;
-        let token = home.ok(&["token", "create", "--name", "script"]).await;
-        let client = Modern::new(serve.ready_text("mcp"), &*token);
+    let home = Home::new();
+    let serve = serve(&home).await;
+    let token = home.ok(&["token", "create", "--name", "script"]).await;
+    let client = Modern::new(serve.ready_text("mcp"), &*token);
+    for (switch, shown) in [(None, 404), (Some(true), 200), (Some(false), 404)] {
+        if let Some(on) = switch {
+            let set = json!({"command": "configure", "set": {"calls.keep_bodies": on}});
+            assert_eq!(api(&home, "command", Some(set)).await.0, 200);
+        }
         client.call("list_dir", json!({"path": "."})).send().await.expect("an answer").content();
         let calls = home.json(&["calls", "--json"]).await;
-        let id = calls[0]["call"].as_str().expect("an id");
-        let api = std::fs::read_to_string(home.data().join("api.json")).expect("a holder");
-        let api: Value = serde_json::from_str(&api).expect("JSON");
-        let (address, token) = (api["address"].as_str().expect("an address"), api["token"].as_str().expect("a token"));
-        let url = format!("http://{address}/api/calls/{id}/body");
-        let answer = reqwest::Client::new().get(url).bearer_auth(token).send().await.expect("an answer");
-        assert_eq!(answer.status(), status);
-        let body: Value = answer.json().await.expect("JSON");
+        let (status, body) =
+            api(&home, &format!("calls/{}/body", calls[0]["call"].as_str().expect("an id")), None).await;
         let asked = json!({"text": "{\"path\":\".\"}", "bytes": 12, "cut": false});
-        assert_eq!(body["arguments"], if status == 200 { asked } else { Value::Null });
+        assert_eq!((status, &body["arguments"]), (shown, if shown == 200 { &asked } else { &Value::Null }));
     }
+}
+
+/// What the local API answers to whoever may read `api.json`.
+async fn api(home: &Home, path: &str, body: Option<Value>) -> (u16, Value) {
+    let file = std::fs::read_to_string(home.data().join("api.json")).expect("a holder");
+    let file: Value = serde_json::from_str(&file).expect("JSON");
+    let (address, token) = (file["address"].as_str().expect("an address"), file["token"].as_str().expect("a token"));
+    let (client, url) = (reqwest::Client::new(), format!("http://{address}/api/{path}"));
+    let request = match body {
+        Some(body) => client.post(url).json(&body),
+        None => client.get(url),
+    };
+    let answer = request.bearer_auth(token).send().await.expect("an answer");
+    (answer.status().as_u16(), answer.json().await.expect("JSON"))
 }
