@@ -71,6 +71,16 @@ export type AskTools = "runs" | "writes" | "all";
 /** The base peer this build can speak to, unmodified. */
 export type BasePeer = "machine-bridge-mcp@1.2.10";
 
+/** One call's arguments and result. */
+export type CallBody = {
+  /** The call. */
+  call: CallId,
+  /** What was asked, as JSON as far as it goes. */
+  arguments: Excerpt,
+  /** How it ended; absent while it runs. */
+  result: Excerpt | null,
+};
+
 /** Calls as this device sees them. */
 export type CallCounts = {
   /** Received and not yet finished, detached ones included. */
@@ -386,6 +396,16 @@ export type Engine = "relay" | "link" | "channels";
 
 /** Whether an engine runs. */
 export type EngineState = "running" | "stopping" | "stopped" | "failed";
+
+/** The beginning of a text, at most [`limits::BODY_SHOWN`] bytes. */
+export type Excerpt = {
+  /** What is shown of it. */
+  text: string,
+  /** Length of the whole, in bytes. */
+  bytes: number,
+  /** Whether more follows. */
+  cut: boolean,
+};
 
 /** What one client was granted. */
 export type GrantView = {
