@@ -264,6 +264,21 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_access_is_cut_while_the_relay_is_stopped_too() {
+    let place = Place::new();
+    let resident = place.start();
+    healthy(&resident).await;
+    let token = Command::TokenCreate { name: "script".into(), role: None, device: None, account: None, days: None };
+    resident.dispatch(token).await.unwrap();
+    resident.dispatch(Command::Stop { engine: None }).await.unwrap();
+    let cut = resident.dispatch(Command::CutAllAccess {}).await.unwrap();
+    assert_eq!(cut, json!({"revoked": 1}));
+    resident.dispatch(Command::Start { engine: Some(Engine::Relay) }).await.unwrap();
+    assert_eq!(resident.dispatch(Command::TokenList {}).await.unwrap(), json!([]));
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_launch_that_fails_leaves_nothing_behind() {
     let place = Place::new();
     place.write("[relay]\nlisten = \"0.0.0.0:0\"\n");

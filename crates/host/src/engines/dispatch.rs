@@ -126,8 +126,17 @@ impl Running {
                     link.set_ask(&self.config.lock().await.ask);
                 }
                 // Grants at a relay elsewhere are not ours to end; the answer must not look as if they were.
-                match self.relay {
-                    Some(_) => Ok(json!({"revoked": self.admin().await?.cut_all_access().await?})),
+                match &self.relay {
+                    Some(relay) => {
+                        let config = self.config().await;
+                        // Nobody starts it meanwhile: a stopped one's grants would open it again.
+                        let relay = relay.lock().await;
+                        let cut = Command::CutAllAccess {};
+                        match relay.admin() {
+                            Some(admin) => administer(&admin, cut).await,
+                            None => on_closed_store(&self.dirs, &config, cut).await,
+                        }
+                    }
                     None => Ok(json!({"revoked": null})),
                 }
             }
@@ -285,12 +294,17 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
                     "the relay is elsewhere: run this on the machine it runs on",
                 ));
             }
-            let store = relay_engine::closed_store(dirs, &config).await?;
-            let answer = administer(&store.admin, command).await;
-            store.close().await;
-            answer
+            on_closed_store(dirs, &config, command).await
         }
     }
+}
+
+/// Administers a relay that does not run. The caller sees to it that it does not start meanwhile.
+async fn on_closed_store(dirs: &Dirs, config: &Config, command: Command) -> Result<Value, CommandError> {
+    let store = relay_engine::closed_store(dirs, config).await?;
+    let answer = administer(&store.admin, command).await;
+    store.close().await;
+    answer
 }
 
 async fn secrets(dirs: &Dirs, config: &Config) -> Result<Secrets, CommandError> {
