@@ -27,8 +27,7 @@ pub struct Enrolled {
 /// Trades the code. A lost answer is asked for again with the same enrolment id, which the relay answers the same way.
 pub async fn exchange(dirs: &Dirs, relay: &Url, code: &Secret, name: &str) -> Result<Enrolled, CommandError> {
     let failed = |e: &dyn std::fmt::Display| CommandError::new("failed", e.to_string());
-    let local = relay.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
-    if relay.scheme() != "https" && !(relay.scheme() == "http" && local) {
+    if !http_client::may_carry_secrets(relay) {
         let text =
             "the code would travel in the clear: the relay's address must be https://, or http:// to this machine";
         return Err(CommandError::new("invalid_request", text));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use holdfast_core::limits;
 use reqwest::{Certificate, Client};
+use url::Url;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,16 @@ pub fn make(ca_file: Option<&Path>) -> Result<Client, ClientError> {
         builder = builder.tls_certs_merge(Certificate::from_pem_bundle(&pem)?);
     }
     Ok(builder.build()?)
+}
+
+/// Whether a secret may travel to an address: by https, or by http to this machine.
+pub fn may_carry_secrets(url: &Url) -> bool {
+    url.scheme() == "https" || url.scheme() == "http" && is_this_machine(url)
+}
+
+/// Whether an address names this machine.
+pub fn is_this_machine(url: &Url) -> bool {
+    url.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"))
 }
 
 /// The innermost reason, which names what went wrong and no address.

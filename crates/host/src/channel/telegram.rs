@@ -60,9 +60,7 @@ impl Telegram {
         let base = match base_url {
             None => API.into(),
             Some(url) => {
-                let local = url.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
-                let good = (url.scheme() == "https" || url.scheme() == "http" && local)
-                    && url.host().is_some()
+                let good = http_client::may_carry_secrets(url)
                     && (url.username(), url.password(), url.query(), url.fragment()) == ("", None, None, None);
                 if !good {
                     return Err(BadChannel::Address);

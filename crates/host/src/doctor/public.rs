@@ -42,10 +42,11 @@ pub async fn examine_public(relay: &Url, ca_file: Option<&Path>, token: Option<&
 }
 
 fn address(relay: &Url, origin: &str) -> Check {
-    let local = relay.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
     match relay.scheme() {
-        _ if local => Check::warning("address", format!("{origin} is reachable from this machine only"))
-            .advise("a relay for elsewhere runs on a host that does not sleep: holdfast relay --public-url …"),
+        _ if http_client::is_this_machine(relay) => {
+            Check::warning("address", format!("{origin} is reachable from this machine only"))
+                .advise("a relay for elsewhere runs on a host that does not sleep: holdfast relay --public-url …")
+        }
         "https" => Check::ok("address", origin),
         _ => Check::failed("address", format!("{origin} is not encrypted"))
             .advise("clients refuse http: except on this machine"),

@@ -18,6 +18,7 @@ use super::channels_engine::{forget_former, removed, set_up};
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
 use crate::config::{self, Config, EditError};
+use crate::http_client;
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
 
@@ -321,12 +322,7 @@ fn relay_address(text: &str) -> Result<Url, CommandError> {
         )
     };
     let url: Url = text.parse().map_err(|_| bad())?;
-    let local = url.host_str().is_some_and(|h| matches!(h, "localhost" | "127.0.0.1" | "[::1]"));
-    if (url.scheme() == "https" && url.host().is_some()) || (url.scheme() == "http" && local) {
-        Ok(url)
-    } else {
-        Err(bad())
-    }
+    if http_client::may_carry_secrets(&url) { Ok(url) } else { Err(bad()) }
 }
 
 async fn store_credential(secrets: &Secrets, relay: &Url, token: Secret) -> Result<(), CommandError> {
