@@ -1,5 +1,6 @@
 //! The threads a Holdfast process runs on.
 
+pub use holdfast_relay::{Clock, SystemClock};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 

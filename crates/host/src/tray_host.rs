@@ -2,7 +2,7 @@
 //! never: a panel, or an extension of the shell. Elsewhere the system itself does.
 
 #[cfg(target_os = "linux")]
-pub use linux::{library, shown_by};
+pub use linux::{library, shown};
 
 /// Waits until a tray host is there, or [`limits::TRAY_HOST_WAIT`](holdfast_core::limits::TRAY_HOST_WAIT) passed, or there
 /// is no session bus to find one on. True if a host is there.
@@ -58,8 +58,8 @@ mod linux {
         Ok(())
     }
 
-    /// The program that shows tray icons now: `Some(true)` for one, `Some(false)` for none, `None` without a session bus.
-    pub async fn shown_by() -> Option<bool> {
+    /// Whether tray icons are shown now; `None` without a session bus.
+    pub async fn shown() -> Option<bool> {
         present(&bus().await.ok()?).await.ok()
     }
 
