@@ -1,4 +1,4 @@
-# run · test · ui-test · lint · bench · package · cross · icons · screenshots · conformance · soak · fuzz · limits · types.
+# run · test · desktop-test · ui-test · lint · bench · package · cross · icons · screenshots · conformance · soak · fuzz · limits · types.
 # Each target installs what it needs and the machine lacks: on Debian and Ubuntu by apt; elsewhere it names what is missing.
 
 CARGO ?= cargo
@@ -22,7 +22,7 @@ export NEXTEST_TEST_THREADS ?= 6
 # A display, or a system that always has one.
 SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter Darwin,$(shell uname -s)))
 
-.PHONY: run run-desktop run-terminal ui icons test ui-test clients conformance soak package cross screenshots lint limits types bench fuzz fuzz-short
+.PHONY: run run-desktop run-terminal ui icons test desktop-test ui-test clients conformance soak package cross screenshots lint limits types bench fuzz fuzz-short
 
 # Starts the tray application; without a display, the same engines in this terminal.
 run: $(if $(SCREEN),run-desktop,run-terminal)
@@ -67,7 +67,12 @@ screenshots: test-machine $(UI) $(UI_TESTS)
 test: test-machine $(UI) clients $(CONFORMANCE)
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --workspace --features $(TYPES)
-	$(MAKE) --no-print-directory ui-test
+	$(MAKE) --no-print-directory desktop-test ui-test
+
+# The real tray application on an X server and a session bus of its own.
+desktop-test: test-machine $(UI)
+	$(CARGO) build -p holdfast
+	$(CARGO) $(TESTS) -p holdfast-desktop --features desktop-test --test ipc --test tray --test window --test package
 
 # The window in Chromium, against the binary that was built; its types first.
 ui-test: test-machine $(UI) $(UI_TESTS)

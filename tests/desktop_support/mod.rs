@@ -119,9 +119,14 @@ impl Desktop {
         self.home.json(&["status", "--json"]).await
     }
 
-    /// Waits until the status satisfies this.
+    /// Waits until the status satisfies this. Who begins or ends may not answer for a moment.
     pub async fn status_is(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        eventually(what, async || Some(self.status().await).filter(|status| holds(status))).await
+        let look = async || {
+            let told = self.home.run(&["status", "--json"]).await;
+            let status = serde_json::from_slice(&told.stdout).ok().filter(|_| told.status.success());
+            status.filter(|status| holds(status))
+        };
+        eventually(what, look).await
     }
 
     /// Waits until the link is proven.

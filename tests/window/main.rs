@@ -5,7 +5,7 @@ mod desktop_support;
 
 use desktop_support::bus::TrayHost;
 use desktop_support::driver::Driver;
-use desktop_support::{App, Desktop, web_processes};
+use desktop_support::{App, Desktop, eventually, web_processes};
 use holdfast_testkit::process::Signal;
 
 /// Start or Stop, whichever is possible.
@@ -62,8 +62,12 @@ impl Closed {
 
     /// As a person does with the keyboard; the window's web process goes with it, the engines do not.
     async fn close(&mut self, window: &str) {
-        self.desktop.output("xdotool", &["windowactivate", "--sync", window, "key", "alt+F4"]).await;
-        self.desktop.no_window().await;
+        // The window manager may not be listening yet.
+        let gone = async || {
+            self.desktop.output("xdotool", &["windowactivate", window, "key", "alt+F4"]).await;
+            self.desktop.windows().await.is_empty().then_some(())
+        };
+        eventually("a closed window", gone).await;
         assert!(self.app.runs());
         assert_eq!(self.desktop.status().await["relay"]["state"], "healthy");
     }
