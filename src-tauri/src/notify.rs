@@ -1,8 +1,7 @@
-//! Notices: what core finds worth telling, shown by the desktop. A click on one opens the window.
+//! Notices, shown by the desktop. A click on one opens the window.
 
-use holdfast_core::desktop::{NoticeInput, Notices};
+use holdfast_host::notices;
 use holdfast_host::resident::Resident;
-use holdfast_host::runtime::{Clock as _, SystemClock};
 use tauri::{AppHandle, Manager as _};
 use tauri_plugin_notification::NotificationExt as _;
 use tokio::sync::Notify;
@@ -20,29 +19,11 @@ pub fn start(app: &AppHandle) {
     if let Err(e) = app.notification().on_action(move |_| window::open(&opened, None)) {
         tracing::warn!("clicks on notices do nothing: {e}");
     }
-    tokio::spawn(follow(app.clone()));
-}
-
-async fn follow(app: AppHandle) {
-    let (resident, closed, clock) = (app.state::<Resident>(), app.state::<WindowClosed>(), SystemClock::default());
-    let (mut status, mut switches) = (resident.watch(), resident.notices());
-    let mut notices = Notices::new(clock.now(), *switches.borrow_and_update());
-    notices.handle(clock.now(), NoticeInput::Snapshot(&status.borrow_and_update()));
-    loop {
-        while let Some(notice) = notices.poll_output() {
-            show(&app, &notice.title, &notice.body);
-        }
-        let due = notices.poll_timeout(clock.now());
-        tokio::select! {
-            Ok(()) = status.changed() => notices.handle(clock.now(), NoticeInput::Snapshot(&status.borrow_and_update())),
-            Ok(()) = switches.changed() => {
-                let wanted = *switches.borrow_and_update();
-                notices.handle(clock.now(), NoticeInput::Switches(wanted));
-            }
-            () = closed.0.notified() => notices.handle(clock.now(), NoticeInput::WindowClosed),
-            () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => notices.handle_timeout(clock.now()),
-        }
-    }
+    let app = app.clone();
+    tokio::spawn(async move {
+        let tell = |notice: holdfast_core::desktop::Notice| show(&app, &notice.title, &notice.body);
+        notices::follow(&app.state::<Resident>(), &app.state::<WindowClosed>().0, tell).await;
+    });
 }
 
 /// Shows one notice, if anybody on this desktop shows notices.

@@ -102,12 +102,11 @@ impl Tray {
         let lines = MenuId::ALL.into_iter().map(line).collect::<tauri::Result<Vec<_>>>()?;
         let menu = Menu::new(app)?;
         for (id, line) in MenuId::ALL.into_iter().zip(&lines) {
-            if matches!(id, MenuId::Open | MenuId::Start | MenuId::Drill | MenuId::Quit) {
+            if id.begins_group() {
                 menu.append(&PredefinedMenuItem::separator(app)?)?;
             }
-            let below = id.engine().is_some() || matches!(id, MenuId::SeatTake | MenuId::SeatRelease);
             match lines[MenuId::Engines as usize].as_submenu() {
-                Some(engines) if below => engines.append(line)?,
+                Some(engines) if id.is_below_engines() => engines.append(line)?,
                 _ => menu.append(line)?,
             }
         }

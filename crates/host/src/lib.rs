@@ -16,6 +16,7 @@ mod identity;
 pub mod link;
 pub mod lock;
 pub mod logs;
+pub mod notices;
 pub mod open;
 pub mod paths;
 #[cfg(any(windows, target_os = "macos"))]

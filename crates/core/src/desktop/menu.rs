@@ -65,6 +65,16 @@ impl MenuId {
         self.engine().is_some() || matches!(self, MenuId::Autostart)
     }
 
+    /// Whether a line above parts it from what comes before.
+    pub const fn begins_group(self) -> bool {
+        matches!(self, MenuId::Open | MenuId::Start | MenuId::Drill | MenuId::Quit)
+    }
+
+    /// Whether it stands in the submenu [`MenuId::Engines`].
+    pub const fn is_below_engines(self) -> bool {
+        self.engine().is_some() || matches!(self, MenuId::SeatTake | MenuId::SeatRelease)
+    }
+
     /// The engine that the line starts and stops.
     pub const fn engine(self) -> Option<Engine> {
         match self {
