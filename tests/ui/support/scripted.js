@@ -1,6 +1,7 @@
 // A Holdfast that says what a test wants it to say: for states that a real one reaches rarely or slowly. It serves the
 // window's files under the same policy and speaks the endpoints that the first screen uses.
 
+import { EventEmitter, once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname } from 'node:path';
@@ -19,6 +20,9 @@ export class Scripted {
   answers = { client_list: [], device_list: [], account_list: [], token_list: [TOKEN] };
   /** Further event streams: by path, what they say when they are opened. */
   streams = {};
+  /** What a new page waits for before it gets its token. */
+  sessions = async () => {};
+  #turns = new EventEmitter();
   #steps = [];
   #streams = new Map();
   #token = 'token-1';
@@ -78,6 +82,16 @@ export class Scripted {
     });
   }
 
+  /** How many streams are read. */
+  followed() {
+    return [...this.#streams.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Until so many are. */
+  async followers(count) {
+    while (this.followed() !== count) await once(this.#turns, 'turn');
+  }
+
   /** To everybody who reads a stream. */
   send(path, item) {
     for (const response of this.#streams.get(path) ?? []) response.write(`data: ${JSON.stringify(item)}\n\n`);
@@ -95,6 +109,7 @@ export class Scripted {
     for await (const part of request) text += part;
     const body = text === '' ? undefined : JSON.parse(text);
     if (pathname === '/api/session') {
+      await this.sessions();
       if (!this.#codes.delete(body.code)) throw { status: 401, code: 'authentication_failed', message: 'the code is worth nothing' };
       return this.#json(response, 200, { token: this.#token });
     }
@@ -115,7 +130,11 @@ export class Scripted {
   #stream(path, response, known) {
     const open = this.#streams.get(path) ?? new Set();
     this.#streams.set(path, open.add(response));
-    response.on('close', () => open.delete(response));
+    this.#turns.emit('turn');
+    response.on('close', () => {
+      open.delete(response);
+      this.#turns.emit('turn');
+    });
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     response.flushHeaders();
     for (const item of known) response.write(`data: ${JSON.stringify(item)}\n\n`);

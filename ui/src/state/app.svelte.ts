@@ -12,6 +12,8 @@ export type Answering = 'opening' | 'yes' | 'no' | 'refused';
 
 class App {
   answering = $state<Answering>('opening');
+  /** No connection came about, or nothing on it: not the same as nobody there. */
+  hangs = $state(false);
   /** When the last snapshot came; what the window shows is this old while nobody answers. */
   heardAt = $state(0);
   snapshot = $state.raw<StatusSnapshot | null>(null);
@@ -40,6 +42,7 @@ class App {
       (item) => {
         this.#steps = withSteps(this.#steps, [item as TimelineEntry]);
       },
+      false,
     );
   }
 
@@ -65,12 +68,14 @@ class App {
   /** Every item is whole, so after a gap the next one is as good as any. */
   #take(snapshot: StatusSnapshot): void {
     this.answering = 'yes';
+    this.hangs = false;
     clock.touch();
     this.heardAt = clock.now;
     this.snapshot = snapshot;
   }
 
-  #follow(path: () => string, take: (item: unknown) => void): void {
+  /** `speaks`: whether its silence is that of the process, and not just of this stream. */
+  #follow(path: () => string, take: (item: unknown) => void, speaks = true): void {
     let tries = 0;
     const open = () => {
       this.transport.stream(
@@ -79,17 +84,20 @@ class App {
           tries = 0;
           take(item);
         },
-        (why) => this.#failed(why, tries++, open),
+        (why) => this.#failed(why, tries++, open, speaks),
       );
     };
     open();
   }
 
-  /** The first failure may be the end of a stream that the next try carries on; it is not told. */
-  #failed(why: ApiError | null, tries: number, again: () => void): void {
+  /** The first failure may be the end of a stream that the next try carries on; it is not told. One that took long is. */
+  #failed(why: ApiError | null, tries: number, again: () => void, speaks = true): void {
     if (why?.status === 401) this.answering = 'refused';
     if (this.answering === 'refused') return;
-    if (why !== null && tries > 0) this.answering = 'no';
+    if (speaks && why !== null) {
+      this.hangs = why.code === 'no_answer';
+      if (this.hangs || tries > 0) this.answering = 'no';
+    }
     setTimeout(again, RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
   }
 }

@@ -20,23 +20,33 @@ const TONES: Record<LinkState, Tone> = {
   incompatible: 'bad',
 };
 
-export function engines(snapshot: StatusSnapshot): 'running' | 'stopping' | 'stopped' {
-  const states = Object.values(snapshot.app.engines);
+/** `partly`: some run, and one that the machine is reached through does not, as after *Cut all access*. */
+export function engines({ app }: StatusSnapshot): 'running' | 'partly' | 'stopping' | 'stopped' {
+  const states = Object.values(app.engines);
   if (states.includes('stopping')) return 'stopping';
-  return states.includes('running') ? 'running' : 'stopped';
+  if (!states.includes('running')) return 'stopped';
+  const way = [app.engines.link, app.engines.relay];
+  return way.some((state) => state !== undefined && state !== 'running') ? 'partly' : 'running';
 }
 
 export function worst(snapshot: StatusSnapshot): Warning | undefined {
   return snapshot.health[0];
 }
 
-export function tone(snapshot: StatusSnapshot): Tone {
-  if (worst(snapshot)?.severity === 'needs_you' || asksPerson(snapshot)) return 'bad';
+export function tone(snapshot: StatusSnapshot, now: number): Tone {
+  if (worst(snapshot)?.severity === 'needs_you' || asksPerson(snapshot, now)) return 'bad';
   return TONES[snapshot.relay.state];
 }
 
-export function asksPerson(snapshot: StatusSnapshot): boolean {
-  return snapshot.questions.length + snapshot.consents.length > 0;
+export function asksPerson(snapshot: StatusSnapshot, now: number): boolean {
+  const { questions, consents } = asks(snapshot, now);
+  return questions.length + consents.length > 0;
+}
+
+/** What a person is asked and can still answer; the tray counts the same. */
+export function asks({ questions, consents }: StatusSnapshot, now: number): Pick<StatusSnapshot, 'questions' | 'consents'> {
+  const open = ({ expires_at }: { expires_at: number }) => expires_at > now;
+  return { questions: questions.filter(open), consents: consents.filter(open) };
 }
 
 /** The relay's host; empty for the one inside this process or on this machine. */
@@ -48,11 +58,11 @@ export function relayName(snapshot: StatusSnapshot): string {
 }
 
 /** First whether it is reachable, then what waits. */
-export function headline(snapshot: StatusSnapshot): [Part, Part | null] {
+export function headline(snapshot: StatusSnapshot, now: number): [Part, Part | null] {
   const relay = relayName(snapshot);
   const state = snapshot.relay.state === 'stopped' ? stopped(snapshot) : snapshot.relay.state;
   const link = { id: `ui-head-${state.replaceAll('_', '-')}${relay === '' ? '-here' : ''}`, args: { relay } };
-  return [link, work(snapshot)];
+  return [link, work(snapshot, now)];
 }
 
 function stopped(snapshot: StatusSnapshot): string {
@@ -60,7 +70,9 @@ function stopped(snapshot: StatusSnapshot): string {
   return snapshot.health.some((w) => w.code === 'start_failed') ? 'start-failed' : 'stopped';
 }
 
-function work({ questions, consents, calls, relay, health }: StatusSnapshot): Part | null {
+function work(snapshot: StatusSnapshot, now: number): Part | null {
+  const { calls, relay, health } = snapshot;
+  const { questions, consents } = asks(snapshot, now);
   const waiting = calls.detached + calls.queued_results;
   if (questions[0]) return { id: 'ui-head-question', args: { client: questions[0].client ?? '', count: questions.length } };
   if (consents[0]) return { id: 'ui-head-consent', args: { client: consents[0].client, count: consents.length } };

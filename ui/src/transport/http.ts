@@ -3,6 +3,13 @@ import { ApiError, itemOf, type Transport } from './index.ts';
 const KEY = 'holdfast.token';
 /** The API comments on an open stream every 15 s; two in a row missing means nobody is there. */
 const SILENCE_MS = 35_000;
+/** How long an answer is waited for, as the command line waits. What a person was asked about is never done later. */
+const ANSWER_MS = 10_000;
+/** Reading, where the process itself may have to look at a relay and a keyring that hang. */
+const READ_MS = 3 * ANSWER_MS;
+/** Commands that stop, start or take over something; above what stopping a relay and a link after their calls takes. */
+const DEED_MS = 53_000;
+const PROMPT = /^(answer|approve|deny|\w+_list)$/;
 
 /** The code that `holdfast open` puts into the address; tabs stand there as `#/…`. */
 function code(): string {
@@ -35,7 +42,16 @@ export async function httpTransport(): Promise<Transport> {
   };
 }
 
-function ask(method: string, path: string, token: string | undefined, body: unknown, signal?: AbortSignal) {
+const silent = () => new ApiError('unavailable', 'Holdfast does not answer', 0);
+const late = () => new ApiError('no_answer', 'Holdfast did not answer in time', 0);
+
+function patience(method: string, path: string, body: unknown): number {
+  if (method === 'GET') return READ_MS;
+  const { command } = (body ?? {}) as { command?: string };
+  return path !== '/api/command' || PROMPT.test(command ?? '') ? ANSWER_MS : DEED_MS;
+}
+
+function ask(method: string, path: string, token: string | undefined, body: unknown, signal: AbortSignal) {
   const headers: Record<string, string> = {};
   if (token !== undefined) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers['content-type'] = 'application/json';
@@ -45,15 +61,15 @@ function ask(method: string, path: string, token: string | undefined, body: unkn
     body: body === undefined ? null : JSON.stringify(body),
     cache: 'no-store',
     credentials: 'omit',
-    signal: signal ?? null,
-  }).catch(() => {
-    throw new ApiError('unavailable', 'Holdfast does not answer', 0);
+    signal,
+  }).catch((error: unknown) => {
+    throw error instanceof ApiError ? error : silent();
   });
 }
 
 async function read(response: Response): Promise<unknown> {
-  const text = await response.text().catch(() => {
-    throw new ApiError('unavailable', 'Holdfast stopped in the middle of an answer', 0);
+  const text = await response.text().catch((error: unknown) => {
+    throw error instanceof ApiError ? error : new ApiError('unavailable', 'Holdfast stopped in the middle of an answer', 0);
   });
   try {
     return JSON.parse(text);
@@ -63,12 +79,22 @@ async function read(response: Response): Promise<unknown> {
 }
 
 async function send<T>(method: string, path: string, token: string | undefined, body?: unknown): Promise<T> {
-  const response = await ask(method, path, token, body);
-  const answer = await read(response);
-  if (!response.ok) throw ApiError.of(response.status, answer);
-  return answer as T;
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(late()), patience(method, path, body));
+  try {
+    const response = await ask(method, path, token, body, abort.signal);
+    const answer = await read(response);
+    if (!response.ok) throw ApiError.of(response.status, answer);
+    return answer as T;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
+/**
+ * A browser has six connections for all pages of one address, and every stream takes one. So a page that is hidden lets go
+ * of the streams it follows, and tells that they ended when it is seen again. A drill (it has a body) goes on.
+ */
 function stream(
   path: string,
   token: string,
@@ -77,28 +103,42 @@ function stream(
   body?: unknown,
 ): () => void {
   const abort = new AbortController();
+  const follows = body === undefined;
   let ended = false;
+  let dropped = false;
   let silence: ReturnType<typeof setTimeout> | undefined;
-  const end = (why: ApiError | null) => {
-    if (ended) return;
+  const stop = () => {
     ended = true;
+    document.removeEventListener('visibilitychange', turn);
     clearTimeout(silence);
     abort.abort();
+  };
+  const end = (why: ApiError | null) => {
+    if (ended) return;
+    stop();
     onEnd(why);
   };
-  const heard = () => {
+  const turn = () => {
+    if (!document.hidden) return dropped ? end(null) : undefined;
+    dropped = true;
     clearTimeout(silence);
-    silence = setTimeout(() => end(new ApiError('unavailable', 'Holdfast does not answer', 0)), SILENCE_MS);
+    abort.abort();
+  };
+  const heard = (why = silent, ms = SILENCE_MS) => {
+    clearTimeout(silence);
+    silence = setTimeout(() => end(why()), ms);
   };
   const run = async () => {
-    const response = await ask(body === undefined ? 'GET' : 'POST', path, token, body, abort.signal);
+    heard(late, ANSWER_MS);
+    const response = await ask(follows ? 'GET' : 'POST', path, token, body, abort.signal);
     if (!response.ok || response.body === null) throw ApiError.of(response.status, await read(response));
+    clearTimeout(silence);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {
-      if (body === undefined) heard();
+      if (follows) heard();
       const { done, value } = await reader.read();
-      if (ended) return;
+      if (ended || dropped) return;
       const lines = (rest + (value ?? '')).split('\n');
       rest = done ? '' : (lines.pop() ?? '');
       for (const line of lines) {
@@ -108,12 +148,14 @@ function stream(
       if (done) return end(null);
     }
   };
-  run().catch((error: unknown) => {
-    end(error instanceof ApiError ? error : new ApiError('unavailable', 'the stream broke', 0));
-  });
-  return () => {
-    ended = true;
-    clearTimeout(silence);
-    abort.abort();
-  };
+  if (follows) {
+    document.addEventListener('visibilitychange', turn);
+    turn();
+  }
+  if (!dropped) {
+    run().catch((error: unknown) => {
+      if (!dropped) end(error instanceof ApiError ? error : new ApiError('unavailable', 'the stream broke', 0));
+    });
+  }
+  return stop;
 }
