@@ -51,6 +51,29 @@ test('the log follows its end, and stops following when somebody scrolls up', as
   assert.ok((await fromEnd()) < 24);
 });
 
+test('lines that come while nothing is drawn are kept up to what the log shows, and no more', async () => {
+  const { holdfast: process, page } = await scripted(base(Date.now()));
+  process.streams['/api/logs/stream'] = [line(0)];
+  await go(page, 'Log');
+  await log(page).getByText('line 0').waitFor();
+  await page.evaluate(() => {
+    Object.assign(globalThis, { due: [], most: 0, last: '' });
+    globalThis.requestAnimationFrame = (draw) => due.push(draw);
+    const { push } = Array.prototype;
+    Array.prototype.push = function (...items) {
+      const text = items[0]?.text;
+      if (typeof text === 'string') [most, last] = [Math.max(most, this.length), text];
+      return push.apply(this, items);
+    };
+  });
+  for (let number = 1; number <= 3_000; number += 1) process.send('/api/logs/stream', line(number));
+  await page.waitForFunction(() => last === 'line 3000', null, { polling: 50 });
+  assert.equal(await page.evaluate('most'), 1_000);
+  await page.evaluate('due.forEach((draw) => draw())');
+  await log(page).getByText('line 3000').waitFor();
+  assert.equal(await log(page).getByText('line 2000').count(), 0);
+});
+
 test('the doctor tells each finding, and copies the report that the command line prints', async () => {
   const { home, page } = await holdfast({}, { permissions: ['clipboard-read', 'clipboard-write'] });
   await go(page, 'Log');

@@ -117,6 +117,26 @@ test('who is asked about first, and what for, is chosen', async () => {
   assert.deepEqual((await config(home)).ask.clients, []);
 });
 
+test('two clients that are switched on at once are both asked about', async () => {
+  const { holdfast: process, page } = await scripted(base(Date.now()));
+  const grants = [{}];
+  process.answers.client_list = [{ id: 'c1', name: 'Claude', grants }, { id: 'c2', name: 'Codex', grants }];
+  let clients = [];
+  process.answers['/api/config'] = () => ({ path: '/c.toml', valid: true, error: null, config: { ask: { clients } }, set: {} });
+  let answer;
+  const bothAsked = new Promise((done) => (answer = done));
+  process.answers.configure = async ({ set }) => {
+    await bothAsked;
+    clients = set['ask.clients'];
+    return { changed: ['ask.clients'], restart: [] };
+  };
+  await go(page, 'Settings');
+  for (const name of ['Claude', 'Codex']) await page.getByRole('switch', { name }).click();
+  answer();
+  for (const name of ['Claude', 'Codex']) await page.getByRole('switch', { name, checked: true }).waitFor();
+  assert.deepEqual(clients, ['c1', 'c2']);
+});
+
 test('a file that cannot be used is told with its place, and what ran before goes on', async () => {
   const { home, page } = await settings();
   await writeFile(home.config, '[log]\nlevl = "info"\n');

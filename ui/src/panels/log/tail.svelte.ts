@@ -42,11 +42,13 @@ export class Tail {
     );
   }
 
-  /** A burst of lines is drawn once. */
+  /** A burst of lines is drawn once. A hidden page draws nothing, so what waits to be drawn is cut here. */
   #take(item: unknown): void {
     this.refusal = null;
     this.#next += 1;
-    if (this.#came.push(lineOf(item, this.#next)) === 1) requestAnimationFrame(() => this.#draw());
+    const waits = this.#came.push(lineOf(item, this.#next));
+    if (waits === 1) requestAnimationFrame(() => this.#draw());
+    if (waits > KEPT) this.#came.shift();
   }
 
   #draw(): void {
