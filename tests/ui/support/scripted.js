@@ -87,9 +87,10 @@ export class Scripted {
     return [...this.#streams.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Until so many are. */
+  /** Until so many are; sooner than a stream that says nothing is given up. */
   async followers(count) {
-    while (this.followed() !== count) await once(this.#turns, 'turn');
+    const signal = AbortSignal.timeout(5_000);
+    while (this.followed() !== count) await once(this.#turns, 'turn', { signal });
   }
 
   /** To everybody who reads a stream. */
