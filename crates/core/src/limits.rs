@@ -288,11 +288,16 @@ limits! {
     SECRETS_FILE_MAX: usize = 64 * KIB, "bytes", "The file that holds this machine's credentials when no keyring does.";
     KEYRING_WAIT: Duration = secs(3), "time", "A keyring that has not answered by then is not used; it may be asking a dialog that nobody sees.";
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
-    API_REQUESTS: usize = 32, "requests", "Requests the loopback API serves at once, streams included.";
+    API_REQUESTS: usize = 32, "requests", "Requests with a token that the loopback API serves at once, streams included.";
+    API_COMMANDS_RESERVED: usize = 4, "requests", "Places beside API_REQUESTS that only commands take, so that Stop works whatever else is open.";
+    API_CONNECTIONS: usize = 256, "connections", "Connections to the loopback API at once; many more than places, because anybody on this machine can open one.";
+    API_HEADER_TIMEOUT: Duration = secs(5), "time", "A request's head to the loopback API must be complete within this, and an idle connection is kept this long.";
+    API_BODY_TIMEOUT: Duration = secs(5), "time", "A request's body to the loopback API must be complete within this.";
+    API_STRANGER: Duration = secs(10), "time", "How long a connection to the loopback API lasts on which nobody showed a token.";
     ENROL_ASKS: u32 = 4, "tries", "How often an enrolment is asked for when no answer comes; the relay answers the same exchange the same way.";
     OPEN_CODE_TTL: Duration = secs(60), "time", "Life of the code that opens the window in a browser, and the window of OPEN_TRIES.";
     OPEN_CODES_MAX: usize = 8, "codes", "Such codes not used yet; the oldest makes room.";
-    OPEN_TRIES: usize = 10, "tries", "Wrong codes in OPEN_CODE_TTL after which none is looked at for a while.";
+    OPEN_TRIES: usize = 10, "tries", "Wrong codes in OPEN_CODE_TTL after which a further wrong one is told so; a right one is always taken.";
     SESSION_TOKENS_MAX: usize = 32, "tokens", "Browsers that have the window open; the oldest has to be opened again.";
     API_ANSWER: Duration = secs(10), "time", "How long a command waits for the loopback API.";
     DISK_LOW: usize = 64 * MIB, "bytes", "Less room than this on the data folder's disk is told as a failure.";
@@ -450,6 +455,8 @@ mod tests {
         assert!(GRANTS_PER_CLIENT <= GRANTS_PER_ACCOUNT);
         assert!(MCP_BODY_MAX <= MCP_BODY_MAX_CONFIGURED && MCP_SMALL_BODY_MAX < MCP_BODY_MAX);
         assert!(ARGUMENTS_MAX < FRAME_MAX);
+        assert!(API_CONNECTIONS >= 4 * (API_REQUESTS + API_COMMANDS_RESERVED));
+        assert!(API_HEADER_TIMEOUT + API_BODY_TIMEOUT <= API_STRANGER);
         assert!(SESSIONS_PER_PRINCIPAL <= SESSIONS_MAX && SESSION_CALLS_MAX >= DEVICE_CALLS_MAX);
         assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);
         assert!(RESUME_SESSION_BYTES >= RESULT_MAX && RESUME_SESSION_BYTES <= RESUME_TOTAL_BYTES);

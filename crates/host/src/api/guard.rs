@@ -2,22 +2,29 @@
 //!
 //! Without a bearer only the window's own files can be had, and a session for a code that `holdfast open` got with one.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use holdfast_core::command::Secret;
 use holdfast_core::limits;
 use holdfast_relay::{Clock, SystemClock};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::routes::{Body, Refusal, read, refuse};
+use super::serve::Known;
 use super::{mint, session};
 
 /// What a request is checked against.
@@ -27,13 +34,15 @@ struct Guard {
     hosts: [String; 3],
     sessions: Mutex<session::Sessions>,
     clock: SystemClock,
+    places: Places,
 }
 
 /// Puts the guard around every route, unknown ones included.
 pub(super) fn guarded(router: Router, token: &str, port: u16) -> Router {
     let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
     let (sessions, clock) = (Mutex::default(), SystemClock::default());
-    let guard = Arc::new(Guard { token: token.into(), port, hosts, sessions, clock });
+    let places = Places::default();
+    let guard = Arc::new(Guard { token: token.into(), port, hosts, sessions, clock, places });
     let door = Router::new().route("/api/open", post(open)).route(SESSION, post(trade)).with_state(Arc::clone(&guard));
     bounded(router.merge(door)).layer(from_fn_with_state(guard, check))
 }
@@ -93,15 +102,93 @@ fn no_random(_: getrandom::Error) -> Refusal {
 }
 
 async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let mut response = match guard.refusal(request.method(), request.uri().path(), request.headers()) {
-        Some((status, code, message)) => refuse(status, code, message).into_response(),
-        None => next.run(request).await,
+    let mut response = match guard.admit(request.method(), request.uri().path(), request.headers()) {
+        Err((status, code, message)) => refuse(status, code, message).into_response(),
+        Ok(asker) => serve(&guard.places, asker, request, next).await.unwrap_or_else(IntoResponse::into_response),
     };
     for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// Serves what the guard let pass: the body first, for which nobody keeps a place.
+async fn serve(places: &Places, asker: Asker, request: Request, next: Next) -> Result<Response, Refusal> {
+    if asker == Asker::Known
+        && let Some(known) = request.extensions().get::<Known>()
+    {
+        known.set();
+    }
+    let request = arrived(request).await?;
+    if asker == Asker::Anybody {
+        return Ok(next.run(request).await);
+    }
+    let place = places.take(request.uri().path() == COMMAND)?;
+    Ok(next.run(request).await.map(|body| axum::body::Body::new(Held { body, _place: place })))
+}
+
+/// The request with all of its body.
+async fn arrived(request: Request) -> Result<Request, Refusal> {
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, limits::API_BODY_MAX).collect();
+    let status = match tokio::time::timeout(limits::API_BODY_TIMEOUT, body).await {
+        Ok(Ok(body)) => return Ok(Request::from_parts(head, body.to_bytes().into())),
+        Ok(Err(e)) if e.is::<LengthLimitError>() => StatusCode::PAYLOAD_TOO_LARGE,
+        Ok(Err(_)) => StatusCode::BAD_REQUEST,
+        Err(_) => StatusCode::REQUEST_TIMEOUT,
+    };
+    Err(refuse(status, "invalid_request", "the body is too large or did not arrive"))
+}
+
+/// Where commands go.
+const COMMAND: &str = "/api/command";
+
+/// How many requests with a token are served at once; the last places are for commands.
+struct Places {
+    all: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        let places = |many| Arc::new(Semaphore::new(many));
+        Places { all: places(limits::API_REQUESTS), commands: places(limits::API_COMMANDS_RESERVED) }
+    }
+}
+
+impl Places {
+    fn take(&self, command: bool) -> Result<OwnedSemaphorePermit, Refusal> {
+        let place = Arc::clone(&self.all).try_acquire_owned();
+        let place = if command { place.or_else(|_| Arc::clone(&self.commands).try_acquire_owned()) } else { place };
+        place.map_err(|_| refuse(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are served already"))
+    }
+}
+
+/// An answer that keeps its place until all of it is sent.
+struct Held {
+    body: axum::body::Body,
+    _place: OwnedSemaphorePermit,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// For answers that say nothing else; pages have a policy of their own.
@@ -114,13 +201,22 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
+/// Whose request passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// It showed a token.
+    Known,
+    /// It asks for what everybody on this machine may have.
+    Anybody,
+}
+
 impl Guard {
-    fn refusal(
+    fn admit(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
-    ) -> Option<(StatusCode, &'static str, &'static str)> {
+    ) -> Result<Asker, (StatusCode, &'static str, &'static str)> {
         // A header that stands twice is nobody's honest request.
         let only = |name: HeaderName| {
             let mut all = headers.get_all(name).iter();
@@ -129,25 +225,25 @@ impl Guard {
         };
         let known = |host: &str| self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host));
         if !matches!(only(header::HOST), Some(Ok(host)) if known(host)) {
-            return Some((StatusCode::FORBIDDEN, "host_refused", "the Host header is not this API's"));
+            return Err((StatusCode::FORBIDDEN, "host_refused", "the Host header is not this API's"));
         }
         match only(header::ORIGIN) {
             None => {}
             Some(Ok(origin)) if origin.strip_prefix("http://").is_some_and(known) => {}
-            Some(_) => return Some((StatusCode::FORBIDDEN, "origin_refused", "a page from elsewhere may not ask")),
+            Some(_) => return Err((StatusCode::FORBIDDEN, "origin_refused", "a page from elsewhere may not ask")),
         }
         let open_to_all = !path.starts_with("/api") || (method == Method::POST && path == SESSION);
         if open_to_all {
-            return None;
+            return Ok(Asker::Anybody);
         }
         let token = match only(header::AUTHORIZATION) {
             Some(Ok(bearer)) => bearer.strip_prefix("Bearer ").unwrap_or_default(),
             _ => "",
         };
         if bool::from(token.as_bytes().ct_eq(self.token.as_bytes())) || self.sessions.lock().knows(token) {
-            None
+            Ok(Asker::Known)
         } else {
-            Some((StatusCode::UNAUTHORIZED, "authentication_failed", "the token in api.json is needed"))
+            Err((StatusCode::UNAUTHORIZED, "authentication_failed", "the token in api.json is needed"))
         }
     }
 }
