@@ -164,6 +164,25 @@ async fn a_port_in_use_is_told_and_another_one_can_be_set_and_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_would_not_start_is_refused_and_a_restart_stops_nothing_for_it() {
+    let place = Place::new();
+    let resident = place.start();
+    healthy(&resident).await;
+    for (key, value) in [("workspace.root", json!("/nowhere/at/all")), ("relay.url", json!("ftp://relay.example"))] {
+        let error = resident.dispatch(set(key, value)).await.unwrap_err();
+        assert_eq!(error.code, "invalid_request");
+        assert!(error.message.starts_with(&format!("{key}: ")), "{}", error.message);
+    }
+    let config = place.dirs().config_file();
+    for text in ["[workspace]\nroot = \"/nowhere/at/all\"\n", "[relay]\nurl = \"ftp://relay.example\"\n", "nonsense"] {
+        std::fs::write(&config, text).unwrap();
+        resident.dispatch(Command::Restart {}).await.unwrap_err();
+        assert_eq!(resident.status().relay.state, LinkState::Healthy, "{text}");
+    }
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_store_is_told_with_the_way_out() {
     let place = Place::new();
     let store = place.dirs().relay().join("relay.sqlite");

@@ -12,7 +12,7 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use super::error::position;
 use super::read::{parse, text};
 use super::{Config, ConfigError};
-use crate::files;
+use crate::{files, link, paths};
 
 /// Why settings were not changed. The file is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,7 @@ pub fn edit(path: &Path, set: &BTreeMap<String, Value>) -> Result<Config, EditEr
         return Ok(before);
     }
     let after = parse(&new, path).map_err(|e| refusal(&new, e))?;
+    usable(&after, set)?;
     if new.len() > limits::CONFIG_FILE_MAX {
         return Err(EditError::Refused("the configuration would be larger than it can be".into()));
     }
@@ -51,6 +52,27 @@ pub fn edit(path: &Path, set: &BTreeMap<String, Value>) -> Result<Config, EditEr
     }
     files::replace(path, new.as_bytes()).map_err(ConfigError::from)?;
     Ok(after)
+}
+
+/// Refuses, of what was asked for, what the next start would stumble over.
+fn usable(config: &Config, set: &BTreeMap<String, Value>) -> Result<(), EditError> {
+    let refused = |key: &str, why: &dyn std::fmt::Display| Err(EditError::Refused(format!("{key}: {why}")));
+    let asked = |key: &str| set.get(key).is_some_and(|value| !value.is_null());
+    if let Some(root) = config.workspace.root.as_deref().filter(|_| asked("workspace.root")) {
+        // Which folder the next start is made from, nobody knows.
+        if root.is_relative() && !root.starts_with("~") {
+            return refused("workspace.root", &"name a folder from the root on, or with ~ for the home folder");
+        }
+        if let Err(why) = paths::workspace(Some(root)) {
+            return refused("workspace.root", &why);
+        }
+    }
+    if let Some(url) = config.relay.url.as_ref().filter(|_| asked("relay.url"))
+        && let Err(why) = link::check_address(url)
+    {
+        return refused("relay.url", &why);
+    }
+    Ok(())
 }
 
 /// The place in a text nobody has seen says nothing; the line says it.
@@ -189,6 +211,41 @@ mod tests {
         fs::write(&path, "policy.profile = \"edit\"\nlog.level = \"warn\"\n").unwrap();
         edit(&path, &set(&[("log.level", Value::Null), ("relay.url", Value::Null)])).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "policy.profile = \"edit\"\n");
+    }
+
+    #[test]
+    fn what_keeps_the_next_start_from_working_is_refused_by_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        fs::write(&path, "").unwrap();
+        fs::create_dir(dir.path().join("work")).unwrap();
+        let inside = |name: &str| json!(dir.path().join(name));
+        let roots = [inside("missing"), inside("config.toml"), json!("/"), json!("~"), json!("work"), json!("")];
+        for root in roots {
+            let error = edit(&path, &set(&[("workspace.root", root.clone())])).unwrap_err();
+            assert!(
+                matches!(&error, EditError::Refused(why) if why.starts_with("workspace.root: ")),
+                "{root}: {error}"
+            );
+        }
+        for url in [
+            "ftp://relay.example",
+            "javascript:alert(1)",
+            "http://relay.example",
+            "https://me@relay.example",
+            "https://:secret@relay.example",
+            "https://relay.example/?a=b",
+            "https://relay.example/#a",
+        ] {
+            let error = edit(&path, &set(&[("relay.url", json!(url))])).unwrap_err();
+            let why = error.to_string();
+            assert!(matches!(error, EditError::Refused(_)) && why.starts_with("relay.url: "), "{url}: {why}");
+            assert!(!why.contains("secret"), "{why}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        edit(&path, &set(&[("workspace.root", inside("work")), ("relay.url", json!("https://relay.example"))]))
+            .unwrap();
+        edit(&path, &set(&[("workspace.root", Value::Null), ("relay.url", Value::Null)])).unwrap();
     }
 
     #[test]

@@ -266,7 +266,7 @@ fn tls_connector(options: &LinkOptions) -> Result<TlsConnector, LinkError> {
 const BAD_ADDRESS: LinkError = LinkError::Address("cannot be read");
 
 /// Whether the relay is reached over TLS; refuses what must not be dialled.
-fn check_address(relay: &Url) -> Result<bool, LinkError> {
+pub(crate) fn check_address(relay: &Url) -> Result<bool, LinkError> {
     if !relay.username().is_empty() || relay.password().is_some() {
         return Err(LinkError::Address("must not hold a user or password"));
     }

@@ -12,6 +12,7 @@ mod stream;
 mod tests;
 mod types;
 
+pub(crate) use dial::check_address;
 pub use run::spawn;
 use types::Command;
 pub use types::*;

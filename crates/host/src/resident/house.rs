@@ -8,10 +8,12 @@ use holdfast_core::status::WarningCode;
 
 use super::{Inner, Resident};
 use crate::api::{self, ApiServer};
+use crate::config;
 use crate::engines::{Running, StartError, Wanted};
+use crate::link;
 use crate::lock::{DataLock, LockError};
 use crate::logs::Logs;
-use crate::paths::Dirs;
+use crate::paths::{self, Dirs};
 
 /// Which engines a start is for.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +41,21 @@ impl Resident {
 
     pub(super) async fn restart(&self) -> Result<(), StartError> {
         let mut house = self.0.house.lock().await;
+        self.would_start()?;
         self.engines_down().await;
         self.bring_up_in(&mut house, Wish::AsBefore).await
+    }
+
+    /// Refuses to stop what runs for a configuration that would not start.
+    fn would_start(&self) -> Result<(), StartError> {
+        let Ok(running) = self.running() else { return Ok(()) };
+        let options = &self.0.options;
+        let config = options.overrides.over(config::read(&options.dirs.config_file())?);
+        if running.link.is_some() {
+            paths::workspace(config.workspace.root.as_deref())?;
+            config.relay.url.as_ref().map(link::check_address).transpose()?;
+        }
+        Ok(())
     }
 
     async fn bring_up_in(&self, house: &mut House, wish: Wish) -> Result<(), StartError> {
