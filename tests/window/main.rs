@@ -3,6 +3,8 @@
 #[path = "../desktop_support/mod.rs"]
 mod desktop_support;
 
+use std::time::Instant;
+
 use desktop_support::bus::TrayHost;
 use desktop_support::driver::Driver;
 use desktop_support::{App, Desktop, eventually, web_processes};
@@ -37,6 +39,24 @@ async fn the_windows_counts_go_along_with_a_call_that_outlives_a_cut() {
     window.text_is("main", |text| text.contains("nothing runs or waits")).await;
     let ended = drill.wait_with_output().await.expect("the drill ends");
     assert_eq!(ended.status.code(), Some(0));
+    window.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_opened_from_the_tray_says_the_state() {
+    let mut desktop = Desktop::start().await;
+    let mut tray = TrayHost::start(&desktop).await;
+    let driver = Driver::start(&mut desktop).await;
+    let opening = async {
+        let icon = tray.icon().await;
+        icon.entry("Ready for clients on this machine").await;
+        let asked = Instant::now();
+        icon.click("Open status…").await;
+        asked
+    };
+    let (window, asked) = tokio::join!(driver.app(&["--autostart"]), opening);
+    window.text_is("h1", |text| text.starts_with("Ready for clients")).await;
+    println!("the state can be read in the window {} ms after Open", asked.elapsed().as_millis());
     window.quit().await;
 }
 
