@@ -141,7 +141,7 @@ notice-consents-title = { $count } clients ask to be let in
 notice-consents-body = Open Holdfast to see who they are.
 notice-question-title = { $client } asks to use { $tool }
 notice-question-title-nobody = A client asks to use { $tool }
-notice-question-body = { $summary } — open Holdfast to allow or deny it.
+notice-question-body = Open Holdfast to allow or deny it.
 notice-questions-title = { $count } calls ask before they run
 notice-questions-body = Open Holdfast to allow or deny them.
 notice-seat-acquired-title = This machine has the seat
@@ -292,6 +292,10 @@ ui-ask-title-nobody = A client asks to run { $tool }
 ui-ask-lapses = Counts as no in { $left }
 ui-ask-remember = The same answer for this client until Holdfast ends
 ui-ask-allow = Allow
+ui-ask-hidden = { $count ->
+    [one] { $count } character is not shown.
+   *[other] { $count } characters are not shown.
+}
 ui-ask-deny = Deny
 
 ui-filter = Filter
@@ -303,6 +307,7 @@ ui-state-detached = detached
 ui-state-held = result held
 ui-state-delivered = delivered
 ui-state-cancelled = cancelled
+ui-state-lost = lost
 ui-state-failed = failed
 ui-call-none = No call yet. What clients ask of this machine shows up here as it happens.
 ui-call-connect = Connect a client
@@ -325,6 +330,7 @@ ui-step-finished = finished
 ui-step-sent = result sent
 ui-step-delivered = delivery confirmed
 ui-step-cancelled = cancelled
+ui-step-lost = nobody waited for the answer any more
 ui-key = Bars are as long as the square root of their time.
 
 ui-link = Relay link

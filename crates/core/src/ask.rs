@@ -109,6 +109,7 @@ impl Asks {
         }
         let lasting = patience(run.budget);
         let summary = tools::summary(&run.arguments);
+        let (text, hidden) = tools::whole(&run.arguments);
         let question = Question {
             id: run.id.as_str().into(),
             at,
@@ -116,6 +117,8 @@ impl Asks {
             client: run.authorization.asker(),
             tool: run.tool.as_str().into(),
             summary: Some(summary).filter(|s| !s.is_empty()).map(Arc::from),
+            text: Some(text).filter(|s| !s.is_empty()).map(Arc::from),
+            hidden,
         };
         self.waiting.push(Waiting { call: run.id.clone(), asker, question });
         Gate::Asked(lasting)
@@ -228,6 +231,8 @@ mod tests {
             client: Some("a".into()),
             tool: "run_process".into(),
             summary: Some("npm test".into()),
+            text: Some("argv: [\"npm\",\"test\"]".into()),
+            hidden: 0,
         };
         assert_eq!(asks.questions().collect::<Vec<_>>(), [&expected]);
     }

@@ -264,6 +264,7 @@ limits! {
     ASK_WAIT: Duration = secs(120), "time", "Longest wait for the answer to a question, in awake time.";
     ASK_LEFT: Duration = secs(10), "time", "What a question leaves of the call's budget for the work; of a shorter budget it leaves half.";
     ASKS_MAX: usize = 16, "questions", "Questions that wait at once; a further call is refused as busy. Below the ordinary places of DAEMON_CALLS_MAX, so that questions cannot take them all.";
+    ASK_TEXT_MAX: usize = 4096, "characters", "What is shown of a call that asks; how much is not shown is told.";
     ASKS_REMEMBERED: usize = 64, "clients", "Clients whose answer is remembered until the process ends; beyond it the oldest is asked about again.";
 
     ["Bodies of calls, when they are kept"]

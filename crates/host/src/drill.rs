@@ -210,6 +210,7 @@ impl Drill {
                 Step::Sent => ("sent", "the result was sent"),
                 Step::Delivered => ("delivered", "the relay confirmed the result"),
                 Step::Cancelled => ("cancelled", "the call was stopped"),
+                Step::Lost => ("lost", "the relay no longer waits for the call"),
             };
             self.tell(name, text.into()).await;
         }

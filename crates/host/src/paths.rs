@@ -16,7 +16,9 @@ pub struct Dirs {
 
 /// The platform names no folder for this user, and none was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no home folder: give --config-dir and --data-dir, or set HOLDFAST_CONFIG_DIR, HOLDFAST_DATA_DIR and HOLDFAST_STATE_DIR")]
+#[error(
+    "no home folder: give --config-dir and --data-dir, or set HOLDFAST_CONFIG_DIR, HOLDFAST_DATA_DIR and HOLDFAST_STATE_DIR"
+)]
 pub struct NoHome;
 
 impl Dirs {

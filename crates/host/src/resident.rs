@@ -26,8 +26,8 @@ use crate::engines::{CommandError, EngineOptions, Running, StartError, done, off
 use crate::open;
 use crate::paths::Dirs;
 use crate::runtime;
-use crate::update;
 use crate::status_hub::{StatusHub, unix_ms};
+use crate::update;
 use house::{House, Wish};
 
 /// A process that stays, for its shell and its API. Clones are handles of the same one.

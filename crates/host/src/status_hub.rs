@@ -387,8 +387,11 @@ impl LinkObserver for StatusHub {
             }
             Told::ProtocolErrors => tracing::warn!("the relay broke the protocol three times in ten minutes"),
             Told::DeviceInUse => tracing::warn!("another running instance uses this device's credential"),
-            Told::Resumed { running, replayed, stopped, unknown, lost } => {
-                tracing::info!(running, replayed, stopped, unknown, lost, "calls were bound again");
+            Told::Resumed { running, replayed, stopped, dropped, unknown, lost } => {
+                if stopped + dropped > 0 {
+                    tracing::warn!(stopped, dropped, "the relay no longer waits for calls; nobody has their answers");
+                }
+                tracing::info!(running, replayed, stopped, dropped, unknown, lost, "calls were bound again");
             }
         }
     }

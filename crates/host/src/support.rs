@@ -29,7 +29,7 @@ pub async fn text(dirs: &Dirs, running: Option<&StatusSnapshot>, config: Config)
         let mut shown = running.clone();
         // What clients run is theirs.
         for question in &mut shown.questions {
-            question.summary = None;
+            (question.summary, question.text) = (None, None);
         }
         let _ = writeln!(text, "\n## Status\n\n{}", serde_json::to_string_pretty(&shown).unwrap_or_default());
     }

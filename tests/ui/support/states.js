@@ -63,7 +63,7 @@ export const asked = (now) =>
   base(now, {
     seat: seat(now, { state: 'standby', holder: { this: false, instance: 'i-2', pid: 991, host: 'laptop', since: now - 20 * MIN } }),
     calls: calls({ pending: 1, oldest_ms: 2 * S }),
-    questions: [{ id: 'q1', at: now - 2 * S, expires_at: now + 58 * S, client: 'ChatGPT', tool: 'exec_command', summary: 'git push origin main --force-with-lease' }],
+    questions: [{ id: 'q1', at: now - 2 * S, expires_at: now + 58 * S, client: 'ChatGPT', tool: 'exec_command', summary: 'git push origin main --force-with-lease', text: 'command: git push origin main --force-with-lease', hidden: 0 }],
     consents: [{ client: 'Claude', redirect_host: 'claude.ai', account: 'ann', scopes: 'mcp offline_access', expires_at: now + 4 * MIN }],
     health: [
       { code: 'config_invalid', since: now - MIN, severity: 'needs_you', text: 'config.toml, line 3: unknown key lisen; did you mean listen?', action: 'edit_config' },

@@ -108,7 +108,7 @@ export type CallRow = {
   state: CallState,
   /** Time of its first step that is still known. */
   at: number,
-  /** From the first step to the last one of a call that ended, in milliseconds. */
+  /** From the first step to the end of the call, in milliseconds. */
   took_ms: number | null,
   /** The error's code, if it ended with one. */
   code: Code | null,
@@ -121,7 +121,7 @@ export type CallRow = {
 };
 
 /** Where a call stands, in the words of the window. */
-export type CallState = "running" | "detached" | "held" | "delivered" | "cancelled";
+export type CallState = "running" | "detached" | "held" | "delivered" | "cancelled" | "lost";
 
 /** What is remembered of calls. */
 export type CallsConfig = {
@@ -532,6 +532,10 @@ export type Question = {
   tool: string,
   /** One line on what would run. Lives in memory only. */
   summary: string | null,
+  /** All that was asked for, one argument a line; a line break within one is ⏎. Lives in memory only. */
+  text: string | null,
+  /** Characters that `text` leaves out at its end. */
+  hidden: number,
 };
 
 /** The relay: a remote one, or the embedded one. */
@@ -677,7 +681,7 @@ export type StatusSnapshot = {
 };
 
 /** A step of a call as this device sees it. */
-export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled";
+export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled" | "lost";
 
 /** One step of one call. */
 export type TimelineEntry = {

@@ -33,11 +33,11 @@ function take(row: CallRow, entry: TimelineEntry): void {
   row.summary ??= entry.summary ?? null;
   row.code ??= entry.code ?? null;
   row.state = next(row.state, entry.step);
-  if (entry.step === 'finished' || entry.step === 'cancelled') row.took_ms = Math.max(0, entry.at - row.at);
+  if (['finished', 'cancelled', 'lost'].includes(entry.step)) row.took_ms ??= Math.max(0, entry.at - row.at);
 }
 
 function next(state: CallState, step: Step): CallState {
-  const ended = state === 'held' || state === 'delivered' || state === 'cancelled';
+  const ended = state !== 'running' && state !== 'detached';
   switch (step) {
     case 'received':
     case 'rebound':
@@ -49,6 +49,7 @@ function next(state: CallState, step: Step): CallState {
       return state === 'delivered' ? state : 'held';
     case 'delivered':
     case 'cancelled':
+    case 'lost':
       return step;
   }
 }

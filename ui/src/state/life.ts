@@ -11,7 +11,7 @@ export interface Segment {
   ms: number;
 }
 
-/** The phases of a call in their order, up to its delivery, its end by cancelling, or now. */
+/** The phases of a call in their order, up to its delivery, its end without one, or now. */
 export function segments(row: CallRow, now: number): Segment[] {
   const out: Segment[] = [];
   let phase: Phase | null = null;
@@ -24,7 +24,7 @@ export function segments(row: CallRow, now: number): Segment[] {
     since = at;
   };
   for (const [step, at] of row.steps) {
-    if (step === 'delivered' || step === 'cancelled') {
+    if (step === 'delivered' || step === 'cancelled' || step === 'lost') {
       turn(null, at);
       return out;
     }
@@ -36,7 +36,7 @@ export function segments(row: CallRow, now: number): Segment[] {
   return out;
 }
 
-export const isOver = (row: CallRow): boolean => row.state === 'delivered' || row.state === 'cancelled';
+export const isOver = (row: CallRow): boolean => ['delivered', 'cancelled', 'lost'].includes(row.state);
 
 export const hasFailed = (row: CallRow): boolean => row.code !== null;
 

@@ -19,10 +19,7 @@ pub async fn calls(folders: &Folders) -> Result<(), Failure> {
         let about = row.summary.as_deref().map(print::shown).unwrap_or_default();
         let state = row.state.as_str();
         print::line(&format!("{}  {:<10} {:<18} {took:>9}{ended}  {about}", print::moment(row.at), state, row.tool));
-        let steps = row
-            .steps
-            .iter()
-            .map(|(step, at)| format!("{} +{}", step.as_str(), at.saturating_sub(row.at)));
+        let steps = row.steps.iter().map(|(step, at)| format!("{} +{}", step.as_str(), at.saturating_sub(row.at)));
         print::line(&format!("          {}", steps.collect::<Vec<_>>().join(" · ")));
     }
     Ok(())

@@ -44,6 +44,12 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
         let left = question.expires_at.saturating_sub(now) / 1000;
         let how = format!("holdfast answer {} yes|no", question.id);
         print::line(&format!("  ? {} ({left} s left: {how})", print::shown(asks.trim_end())));
+        for line in question.text.as_deref().unwrap_or_default().lines() {
+            print::line(&format!("      {}", print::shown(line)));
+        }
+        if question.hidden > 0 {
+            print::line(&format!("      … {} characters are not shown", question.hidden));
+        }
     }
     if let Some(last) = snapshot.outages.last() {
         let end = last.ended_at.unwrap_or(now);

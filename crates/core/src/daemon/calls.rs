@@ -178,13 +178,17 @@ impl Calls {
     /// The counts people see.
     pub fn counts(&self, now: Now, connected: bool, queued_results: usize) -> CallCounts {
         let mut by_tool = BTreeMap::new();
-        for call in self.running.values() {
+        // A call that is being stopped without a result is over for people.
+        let wanted =
+            || self.running.values().filter(|call| call.stopping.is_none_or(|why| why == CancelReason::Timeout));
+        for call in wanted() {
             *by_tool.entry(call.label.tool.to_string()).or_insert(0) += 1;
         }
-        let oldest = self.running.values().map(|call| now.boot.saturating_sub(call.since)).max();
+        let oldest = wanted().map(|call| now.boot.saturating_sub(call.since)).max();
+        let pending = wanted().count();
         CallCounts {
-            pending: self.running.len(),
-            detached: if connected { 0 } else { self.running.len() },
+            pending,
+            detached: if connected { 0 } else { pending },
             queued_results,
             oldest_ms: oldest.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             by_tool,

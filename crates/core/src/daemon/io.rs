@@ -272,6 +272,8 @@ pub enum Told {
         replayed: usize,
         /// Stopped, because nobody waits.
         stopped: usize,
+        /// Finished, and nobody waits.
+        dropped: usize,
         /// Named, but never seen here.
         unknown: usize,
         /// Named, seen, and without a result.

@@ -48,6 +48,8 @@ struct Entry {
     body: Body,
     bytes: usize,
     sent: Sent,
+    /// A later word of the relay proved that it read this, or nothing but a new list of calls could tell.
+    read: bool,
     resend_after: Duration,
 }
 
@@ -121,7 +123,7 @@ impl Outbox {
         self.memory += bytes;
         let spill = bytes > limits::OUTBOX_SPILL_ABOVE || self.memory > limits::OUTBOX_MEMORY;
         let body = if spill { self.store(id, text) } else { Body::Memory(text) };
-        let entry = Entry { label, body, bytes, sent: Sent::No, resend_after: limits::RESEND_FIRST };
+        let entry = Entry { label, body, bytes, sent: Sent::No, read: false, resend_after: limits::RESEND_FIRST };
         self.entries.insert(self.next, (id.clone(), entry));
         self.index.insert(id.clone(), self.next);
         self.next += 1;
@@ -207,7 +209,7 @@ impl Outbox {
         self.timers = TimerTable::default();
         let mut freed = 0;
         for (_, entry) in self.entries.values_mut() {
-            entry.sent = Sent::No;
+            (entry.sent, entry.read) = (Sent::No, false);
             entry.resend_after = limits::RESEND_FIRST;
             freed += entry.release();
         }
@@ -230,6 +232,20 @@ impl Outbox {
         };
         let ids: Vec<CallId> = self.entries.values().filter_map(read).collect();
         ids.into_iter().filter_map(|id| self.remove(&id).map(|label| (id, label))).collect()
+    }
+
+    /// With acks: everything written before that heartbeat was read, and waits for its acknowledgement.
+    pub fn mark_read(&mut self, beat: u64) {
+        for (_, entry) in self.entries.values_mut() {
+            entry.read |= matches!(entry.sent, Sent::AfterBeat(last) if last < beat);
+        }
+    }
+
+    /// Whether a result that the relay no longer names arrived: it was read, or sent on a connection that is still open, so
+    /// that its acknowledgement may be on its way.
+    pub fn has_arrived(&self, id: &CallId, open: bool) -> bool {
+        let entry = self.index.get(id).and_then(|at| self.entries.get(at));
+        entry.is_some_and(|(_, entry)| entry.read || open && entry.sent != Sent::No)
     }
 
     /// The next piece to write: whole results in order, then the chunks of a big one. The label is given with a result's
@@ -370,6 +386,8 @@ impl Outbox {
         if carriage.ack {
             self.timers.set(id.clone(), Due::boot(now, entry.resend_after));
             entry.resend_after = (entry.resend_after * 2).min(limits::RESEND_MAX);
+        } else {
+            entry.read = true;
         }
         let label = entry.label.clone();
         self.memory -= entry.release();

@@ -29,9 +29,19 @@ impl Daemon {
         for id in &running {
             self.cancel(now, id, CancelReason::CallerNoLongerWaiting);
         }
+        let mut dropped = 0;
         for id in &held {
-            self.outbox.remove(id);
+            let arrived = self.outbox.has_arrived(id, self.serving.is_some());
+            let Some(label) = self.outbox.remove(id) else { continue };
+            if arrived {
+                self.arrived(id, &label);
+            } else {
+                dropped += 1;
+                self.step(id, &label, Step::Lost, None);
+            }
         }
+        // Whether who asked had left or the relay forgot it is not said here; either way nobody will have the answer.
+        self.lost += (running.len() + dropped) as u64;
         let settled: Vec<CallId> = self.calls.seen().map(|(id, _)| id).filter(omitted).cloned().collect();
         for id in &settled {
             self.calls.forget(id);
@@ -41,6 +51,7 @@ impl Daemon {
             running: report.running.len(),
             replayed: report.done.len(),
             stopped: running.len(),
+            dropped,
             unknown: report.unknown.len(),
             lost: report.lost.len(),
         };

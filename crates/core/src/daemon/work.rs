@@ -55,13 +55,19 @@ impl Daemon {
                 self.answer(&id, Label::default(), ToolError::new(Code::InvalidRequest, "invalid tool_call envelope"));
             }
             Heard::Cancel(id) => {
-                if self.outbox.remove(&id).is_some() {
+                if let Some(label) = self.outbox.remove(&id) {
                     self.calls.remember(&id, Fate::Lost);
+                    self.step(&id, &label, Step::Cancelled, None);
                 } else {
                     self.cancel(now, &id, CancelReason::Caller);
                 }
             }
-            Heard::Pong { in_use, .. } if self.acked() => self.told_in_use(now, in_use),
+            Heard::Pong { beat, in_use } if self.acked() => {
+                if let Some(beat) = beat {
+                    self.outbox.mark_read(beat);
+                }
+                self.told_in_use(now, in_use);
+            }
             Heard::Pong { beat: Some(beat), .. } => {
                 for (id, label) in self.outbox.read_until(beat) {
                     self.arrived(&id, &label);
@@ -74,7 +80,9 @@ impl Daemon {
                     if matched {
                         self.arrived(&id, &label);
                     } else {
+                        // Who asked had left: nothing that somebody still waits for is lost.
                         self.calls.forget(&id);
+                        self.step(&id, &label, Step::Lost, None);
                     }
                 }
             }
@@ -94,7 +102,7 @@ impl Daemon {
         self.outbox.len() >= limits::SEEN_IDS_MAX
     }
 
-    fn arrived(&mut self, id: &CallId, label: &Label) {
+    pub(super) fn arrived(&mut self, id: &CallId, label: &Label) {
         self.calls.forget(id);
         self.delivered += 1;
         self.step(id, label, Step::Delivered, None);
@@ -223,7 +231,8 @@ impl Daemon {
     pub(super) fn cancel(&mut self, now: Now, id: &CallId, why: CancelReason) {
         if let Some(label) = self.calls.stop(now, id, why) {
             self.out.push_back(Output::Cancel(id.clone(), why));
-            self.step(id, &label, Step::Cancelled, None);
+            let unwanted = why == CancelReason::CallerNoLongerWaiting;
+            self.step(id, &label, if unwanted { Step::Lost } else { Step::Cancelled }, None);
         }
     }
 
@@ -292,7 +301,9 @@ impl Daemon {
         self.out.extend(self.dialer.stop().into_iter().map(Output::Drop));
         let held: Vec<CallId> = self.outbox.ids().cloned().collect();
         for id in &held {
-            self.outbox.remove(id);
+            if let Some(label) = self.outbox.remove(id) {
+                self.step(id, &label, Step::Lost, None);
+            }
             self.calls.remember(id, Fate::Lost);
         }
         self.cut_off(held.len());

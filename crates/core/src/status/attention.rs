@@ -40,4 +40,10 @@ pub struct Question {
     pub tool: Arc<str>,
     /// One line on what would run. Lives in memory only.
     pub summary: Option<Arc<str>>,
+    /// All that was asked for, one argument a line; a line break within one is ⏎. Lives in memory only.
+    #[serde(default)]
+    pub text: Option<Arc<str>>,
+    /// Characters that `text` leaves out at its end.
+    #[serde(default)]
+    pub hidden: usize,
 }

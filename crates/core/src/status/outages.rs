@@ -52,14 +52,7 @@ struct Lost {
 
 impl OutageLog {
     /// Takes the link's state, in the order it happened. Returns whether what [`OutageLog::list`] shows has changed.
-    pub fn observe(
-        &mut self,
-        now: UnixMs,
-        state: LinkState,
-        since: UnixMs,
-        cause: Option<&str>,
-        calls: Tally,
-    ) -> bool {
+    pub fn observe(&mut self, now: UnixMs, state: LinkState, since: UnixMs, cause: Option<&str>, calls: Tally) -> bool {
         let away = matches!(
             state,
             LinkState::Blip

@@ -54,6 +54,8 @@ pub enum Step {
     Delivered,
     /// It was stopped: by the caller, or because the grace ended.
     Cancelled,
+    /// Nobody waited for its answer any more: it was stopped, or its result dropped.
+    Lost,
 }
 
 impl Step {
@@ -67,6 +69,7 @@ impl Step {
             Step::Sent => "sent",
             Step::Delivered => "delivered",
             Step::Cancelled => "cancelled",
+            Step::Lost => "lost",
         }
     }
 }
@@ -108,7 +111,7 @@ pub struct CallRow {
     pub state: CallState,
     /// Time of its first step that is still known.
     pub at: UnixMs,
-    /// From the first step to the last one of a call that ended, in milliseconds.
+    /// From the first step to the end of the call, in milliseconds.
     pub took_ms: Option<u64>,
     /// The error's code, if it ended with one.
     pub code: Option<Code>,
@@ -135,6 +138,8 @@ pub enum CallState {
     Delivered,
     /// It was stopped.
     Cancelled,
+    /// Nobody waited for its answer any more.
+    Lost,
 }
 
 impl CallState {
@@ -146,6 +151,7 @@ impl CallState {
             CallState::Held => "held",
             CallState::Delivered => "delivered",
             CallState::Cancelled => "cancelled",
+            CallState::Lost => "lost",
         }
     }
 }
@@ -181,17 +187,19 @@ impl CallRow {
         self.client = self.client.take().or_else(|| entry.client.clone());
         self.summary = self.summary.take().or_else(|| entry.summary.clone());
         self.code = self.code.or(entry.code);
-        let ended = matches!(self.state, CallState::Held | CallState::Delivered | CallState::Cancelled);
+        let ended =
+            matches!(self.state, CallState::Held | CallState::Delivered | CallState::Cancelled | CallState::Lost);
         self.state = match entry.step {
             Step::Received | Step::Rebound if !ended => CallState::Running,
             Step::Detached if !ended => CallState::Detached,
             Step::Finished | Step::Sent if self.state != CallState::Delivered => CallState::Held,
             Step::Delivered => CallState::Delivered,
             Step::Cancelled => CallState::Cancelled,
+            Step::Lost => CallState::Lost,
             _ => self.state,
         };
-        if matches!(entry.step, Step::Finished | Step::Cancelled) {
-            self.took_ms = Some(entry.at.saturating_sub(self.at));
+        if matches!(entry.step, Step::Finished | Step::Cancelled | Step::Lost) {
+            self.took_ms.get_or_insert(entry.at.saturating_sub(self.at));
         }
     }
 }
@@ -205,11 +213,29 @@ mod tests {
         for step in [Step::Received, Step::Detached, Step::Rebound, Step::Finished, Step::Sent, Step::Delivered] {
             assert_eq!(serde_json::to_value(step).unwrap(), step.as_str());
         }
-        assert_eq!(serde_json::to_value(Step::Cancelled).unwrap(), Step::Cancelled.as_str());
+        for step in [Step::Cancelled, Step::Lost] {
+            assert_eq!(serde_json::to_value(step).unwrap(), step.as_str());
+        }
         for state in [CallState::Running, CallState::Detached, CallState::Held, CallState::Delivered] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }
-        assert_eq!(serde_json::to_value(CallState::Cancelled).unwrap(), CallState::Cancelled.as_str());
+        for state in [CallState::Cancelled, CallState::Lost] {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+    }
+
+    #[test]
+    fn a_call_that_nobody_waited_for_is_over_and_took_as_long_as_it_ran() {
+        let entries = [
+            step("call_aaaaaaaa", 10, Step::Received),
+            step("call_bbbbbbbb", 10, Step::Received),
+            step("call_aaaaaaaa", 30, Step::Finished),
+            step("call_aaaaaaaa", 90, Step::Lost),
+            step("call_bbbbbbbb", 90, Step::Lost),
+            step("call_bbbbbbbb", 91, Step::Rebound),
+        ];
+        let rows: Vec<_> = call_rows(&entries).iter().map(|row| (row.state, row.took_ms)).collect();
+        assert_eq!(rows, [(CallState::Lost, Some(80)), (CallState::Lost, Some(20))]);
     }
 
     fn step(call: &str, at: UnixMs, step: Step) -> TimelineEntry {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use summary::summary;
+pub use summary::{summary, whole};
 
 use crate::limits;
 use crate::policy::{Availability, Policy, Role};

@@ -3,8 +3,15 @@
 use super::*;
 use crate::code::Code;
 use crate::limits;
+use crate::status::Step;
 
 impl Rig {
+    /// Steps told since, as id and step.
+    fn steps(&self) -> Vec<(CallId, Step)> {
+        let step = |o: &Output| if let Output::Step(s) = o { Some((s.id.clone(), s.step)) } else { None };
+        self.out.iter().filter_map(step).collect()
+    }
+
     /// The dial that is due, opened.
     pub(super) fn daemon_dials(&mut self) -> SocketId {
         let socket = self.out.iter().rev().find_map(|o| if let Output::Dial(s) = o { Some(*s) } else { None });
@@ -304,4 +311,96 @@ fn a_result_that_cannot_be_read_back_is_told_as_unknown() {
     assert!(rig.results(new).is_empty());
     rig.input(Input::Loaded(call_id(1), None));
     assert_eq!(rig.results(new), [(call_id(1), Code::OutcomeUnknown.as_str().into())]);
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_told_and_counted() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 1..=4 {
+        rig.call(socket, n);
+    }
+    rig.finish(1, "1");
+    assert_eq!(rig.results(socket).len(), 1);
+    rig.say(socket, &RelayFrame::CancelCall(wire::CancelCall { id: call_id(3) }));
+    rig.finish(4, "4");
+    rig.say(socket, &RelayFrame::CancelCall(wire::CancelCall { id: call_id(4) }));
+    rig.call(socket, 5);
+    let new = rig.cut(socket);
+    rig.finish(2, "2");
+    rig.out.clear();
+    rig.handshake(new, &[]);
+    assert!(rig.told().contains(&&Told::Resumed {
+        running: 0,
+        replayed: 0,
+        stopped: 1,
+        dropped: 2,
+        unknown: 0,
+        lost: 0
+    }));
+    assert_eq!(rig.steps(), [(call_id(5), Step::Lost), (call_id(1), Step::Lost), (call_id(2), Step::Lost)]);
+    let snapshot = rig.daemon.snapshot(rig.now);
+    assert_eq!((snapshot.lost, snapshot.delivered), (3, 0), "two were cancelled by who asked");
+    assert_eq!(
+        (snapshot.calls.pending, snapshot.calls.queued_results),
+        (0, 0),
+        "what is being stopped did not come through"
+    );
+}
+
+#[test]
+fn a_result_that_was_read_and_is_not_named_arrived() {
+    for (compat, answered) in [(Compat::Holdfast, true), (Compat::Base, false)] {
+        let (mut rig, socket) = Rig::ready(compat);
+        rig.call(socket, 1);
+        rig.finish(1, "1");
+        assert_eq!(rig.results(socket).len(), 1);
+        if answered {
+            rig.live(socket, S * 6);
+            let beats = rig.written(socket);
+            let ts =
+                beats.iter().find_map(|f| if let DaemonFrame::Heartbeat(b) = &f.frame { b.ts.clone() } else { None });
+            rig.say(socket, &RelayFrame::Pong(wire::Pong { ts, in_use: false }));
+        }
+        let mut new = rig.cut(socket);
+        if compat == Compat::Base {
+            rig.probe(new);
+            rig.resume(new, &[]);
+            new = SocketId(new.0 + 1);
+            rig.input(Input::Opened(new));
+        }
+        rig.out.clear();
+        rig.handshake(new, &[]);
+        assert_eq!(rig.steps(), [(call_id(1), Step::Delivered)], "{compat:?}");
+        let snapshot = rig.daemon.snapshot(rig.now);
+        assert_eq!((snapshot.lost, snapshot.delivered), (0, 1), "{compat:?}");
+    }
+}
+
+#[test]
+fn a_result_whose_acknowledgement_may_be_on_the_older_connection_is_not_lost() {
+    let (mut rig, old) = Rig::ready(Compat::Holdfast);
+    rig.call(old, 1);
+    rig.finish(1, "1");
+    rig.written(old);
+    rig.input(Input::NetworkChanged);
+    rig.pass(S);
+    let new = rig.daemon_dials();
+    rig.handshake(new, &[]);
+    let snapshot = rig.daemon.snapshot(rig.now);
+    assert_eq!((snapshot.lost, snapshot.delivered), (0, 1));
+}
+
+#[test]
+fn a_finished_call_that_is_not_wanted_ends_its_row() {
+    let (mut rig, socket) = Rig::ready(Compat::Holdfast);
+    for n in 1..=2 {
+        rig.call(socket, n);
+        rig.finish(n, "0");
+    }
+    rig.written(socket);
+    rig.out.clear();
+    rig.say(socket, &RelayFrame::CancelCall(wire::CancelCall { id: call_id(1) }));
+    rig.say(socket, &RelayFrame::ToolResultAck(wire::ToolResultAck { id: call_id(2), matched: false }));
+    assert_eq!(rig.steps(), [(call_id(1), Step::Cancelled), (call_id(2), Step::Lost)]);
+    assert_eq!(rig.daemon.snapshot(rig.now).lost, 0, "who asked had left");
 }

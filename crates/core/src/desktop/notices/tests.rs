@@ -217,17 +217,13 @@ fn a_client_that_asks_to_be_let_in_is_told_once_and_several_together() {
 }
 
 #[test]
-fn a_call_that_asks_is_told_with_what_it_would_run() {
+fn a_call_that_asks_is_told_without_what_it_would_run() {
     let mut rig = Rig::awake();
-    let body = "npm test — open Holdfast to allow or deny it.";
+    let body = "Open Holdfast to allow or deny it.";
     let told = notice(NoticeKind::Question, "ChatGPT asks to use run_process", body);
     assert_eq!(rig.see(|s| s.questions = vec![question("a", Some("ChatGPT"))]), [told]);
     assert_eq!(rig.shown(), []);
-    let told = notice(
-        NoticeKind::Question,
-        "A client asks to use run_process",
-        "npm test — open Holdfast to allow or deny it.",
-    );
+    let told = notice(NoticeKind::Question, "A client asks to use run_process", "Open Holdfast to allow or deny it.");
     assert_eq!(rig.see(|s| s.questions.push(question("b", None))), [told]);
 }
 

@@ -91,13 +91,9 @@ pub(super) fn questions<'a>(mut asks: impl Iterator<Item = &'a Question>) -> Opt
         Some(client) => say("notice-question-title", &[("client", Arg::Theirs(client)), tool]),
         None => say("notice-question-title-nobody", &[tool]),
     };
-    let body = match &first.summary {
-        Some(summary) if more == 0 && !summary.is_empty() => {
-            say("notice-question-body", &[("summary", Arg::Sentence(summary))])
-        }
-        _ => say("notice-questions-body", &[]),
-    };
-    Some((title, body))
+    // Notices stand on locked screens and are kept by others: not what would run.
+    let body = if more == 0 { "notice-question-body" } else { "notice-questions-body" };
+    Some((title, say(body, &[])))
 }
 
 pub(super) fn seat_acquired(seat: &SeatStatus) -> Words {

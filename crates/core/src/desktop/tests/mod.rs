@@ -71,5 +71,7 @@ pub(in crate::desktop) fn question(id: &str, client: Option<&str>) -> Question {
         client: client.map(Into::into),
         tool: "run_process".into(),
         summary: Some("npm test".into()),
+        text: Some("argv: [\"npm\",\"test\"]".into()),
+        hidden: 0,
     }
 }

@@ -41,7 +41,13 @@ struct Started {
 }
 
 fn client(account: u8, client: &str, role: Role) -> Authorization {
-    Authorization { account_id: AccountId::mint([account; 18]), account_version: 1, role, client: Some(client.into()), client_name: None }
+    Authorization {
+        account_id: AccountId::mint([account; 18]),
+        account_version: 1,
+        role,
+        client: Some(client.into()),
+        client_name: None,
+    }
 }
 
 fn owner() -> Authorization {
