@@ -1,7 +1,7 @@
 // Settings: what is written, what holds at once, what waits, and what is refused.
 
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -78,6 +78,11 @@ test('what the command line overrules is written, and the window says that it is
   const { home, page } = await settings();
   const workspace = page.getByLabel('Folder that file tools work in');
   assert.equal(await workspace.inputValue(), home.workspace);
+  await workspace.fill('~/none');
+  await workspace.press('Enter');
+  await workspace.and(page.locator('[aria-invalid=true]')).waitFor();
+  assert.equal(await file(home), '', 'a folder that is not there is refused');
+  await mkdir(join(home.root, 'code'));
   await workspace.fill('~/code');
   await workspace.press('Enter');
   await page.getByText('overruled by the command line').waitFor();
