@@ -163,18 +163,15 @@ fn plain(text: &str) -> String {
     text.replace('&', "&&")
 }
 
-/// Whether the panel is taken to be dark: on Linux as the desktop's theme is; the taskbar of Windows is dark unless a person
-/// made it light; macOS colours the picture itself.
+/// Whether the panel is taken to be dark. On Linux most are, whatever the theme of windows is; KDE's goes with the theme. The
+/// taskbar of Windows is dark unless a person made it light; macOS colours the picture itself.
 fn is_dark() -> bool {
     #[cfg(target_os = "linux")]
-    {
+    if std::env::var("XDG_CURRENT_DESKTOP").is_ok_and(|desktop| desktop.contains("KDE")) {
         use gtk::prelude::GtkSettingsExt as _;
-        gtk::Settings::default().is_some_and(|settings| {
-            settings.is_gtk_application_prefer_dark_theme()
-                || settings.gtk_theme_name().is_some_and(|name| name.to_lowercase().contains("dark"))
-        })
+        let theme = gtk::Settings::default().and_then(|settings| settings.gtk_theme_name());
+        return theme.is_some_and(|name| name.to_lowercase().contains("dark"));
     }
-    #[cfg(not(target_os = "linux"))]
     true
 }
 

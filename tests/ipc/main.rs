@@ -1,6 +1,8 @@
 //! The bridge between window and shell on Tauri's mock runtime, with the real configuration and permissions: no display, no
 //! web view.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use std::sync::mpsc;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The tray of the real application, driven over the session bus as a panel does it.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 #[path = "../desktop_support/mod.rs"]
 mod desktop_support;
 
@@ -29,7 +31,7 @@ impl Tray {
     /// Waits until the first line of the menu says this, and the picture is this one of `icons/tray`.
     async fn shows(&self, sentence: &str, picture: &str) {
         self.icon.entry(sentence).await;
-        let file = format!("{}/icons/tray/{picture}-light.png", env!("CARGO_MANIFEST_DIR"));
+        let file = format!("{}/icons/tray/{picture}-dark.png", env!("CARGO_MANIFEST_DIR"));
         let wanted = pixels(&std::fs::read(file).expect("the picture"));
         let look = async || (pixels(&self.icon.picture().await) == wanted).then_some(());
         eventually(&format!("the picture {picture}"), look).await;

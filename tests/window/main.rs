@@ -1,5 +1,7 @@
 //! The real window of the real tray application on an X server: what it says and does, and that it is back whenever it is asked for.
 
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
 #[path = "../desktop_support/mod.rs"]
 mod desktop_support;
 
