@@ -37,7 +37,8 @@ test('each client has its line with the address of this machine, and what the we
   };
   for (const [client, line] of Object.entries(lines)) {
     const copy = page.getByRole('button', { name: `Copy ${client}` });
-    if (!(await copy.isVisible())) await page.locator('summary', { hasText: client }).click();
+    const fold = page.locator('details', { has: page.locator('summary', { hasText: client }) });
+    if (!(await fold.evaluate((details) => details.open))) await fold.locator('summary').click();
     await copy.click();
     await page.waitForFunction(async (line) => (await navigator.clipboard.readText()) === line, line);
   }
