@@ -78,7 +78,7 @@ desktop-test: test-machine $(UI)
 ui-test: test-machine $(UI) $(UI_TESTS)
 	$(CARGO) build -p holdfast
 	cd ui && npm run --silent check
-	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast node --test
+	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast timeout 900 node --test
 $(UI_TESTS): tests/ui/package-lock.json | node-machine
 	cd tests/ui && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
 

@@ -44,7 +44,7 @@ test('where somebody was let in already the steps are not shown', async () => {
   await home.run('token', 'create', '--name', 'script');
   const looked = page.waitForResponse((response) => response.request().postData()?.includes('token_list') ?? false);
   await page.reload();
-  await (await looked).finished();
+  await looked;
   await page.getByRole('region', { name: 'Calls' }).waitFor();
   assert.equal(await panel(page, 'First steps').count(), 0);
 });
