@@ -9,7 +9,7 @@ use holdfast_core::code::{Code, ToolError};
 use holdfast_core::daemon::Compat;
 use holdfast_core::id::InstanceId;
 use holdfast_core::policy::{Availability, Policy, Profile};
-use holdfast_core::status::{AppStatus, LinkState, OutageLog};
+use holdfast_core::status::{AppStatus, LinkState};
 use holdfast_core::tools::{Effect, Place, Timing, Tool};
 use holdfast_core::wire::Features;
 use holdfast_host::exec::{ExecOptions, Extra, LocalExecutor};
@@ -90,13 +90,10 @@ pub async fn run(relay: &str) -> Result<()> {
     let (workspace, data_dir) = (folder.path().join("workspace"), folder.path().join("data"));
     std::fs::create_dir_all(&workspace)?;
     std::fs::create_dir_all(&data_dir)?;
+    let policy = Policy::of(Profile::Agent, "default");
     let executor = LocalExecutor::open(ExecOptions {
-        workspace,
-        data_dir: data_dir.clone(),
-        private: Vec::new(),
-        policy: Policy::of(Profile::Agent, "default"),
         extra: vec![echo()],
-        diagnose: Arc::new(|| serde_json::json!({})),
+        ..ExecOptions::new(workspace, data_dir.clone(), policy)
     })?;
     let mut instance = [0; 18];
     instance[..8].copy_from_slice(&clock().to_be_bytes());
@@ -111,7 +108,7 @@ pub async fn run(relay: &str) -> Result<()> {
         proxies: Proxies::Direct,
     };
     // The timeline and the status are kept as in the product.
-    let hub = StatusHub::new(AppStatus::default(), OutageLog::default());
+    let hub = StatusHub::new(AppStatus::default());
     let link = link::spawn(options, executor, hub.clone())?;
     hub.set_link(Some(link.status()));
     let mut status = link.status();
