@@ -20,7 +20,7 @@ use crate::devices::{Devices, DevicesOptions};
 use crate::http::listen::{Server, bind};
 use crate::http::tls::{Certificates, TlsError};
 use crate::state::{AppState, Site};
-use crate::store::{Store, StoreError};
+use crate::store::{self, Store, StoreError};
 
 /// How the relay is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,7 +293,7 @@ fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
         Exposure::Tls { cert, key } => Some(Arc::new(Certificates::load(cert, key)?)),
         _ => None,
     };
-    let store = Store::open(&options.data_dir)?;
+    let store = store::open(&options.data_dir)?;
     let auth = Auth::load(&store, &options.clock, site)?;
     let check = auth.clone();
     let devices = Devices::open(DevicesOptions {

@@ -9,7 +9,7 @@ use holdfast_core::id::{DeviceId, InstanceId};
 use holdfast_core::switchboard::Identity;
 use holdfast_core::wire::*;
 use holdfast_relay::devices::{Devices, DevicesOptions, router};
-use holdfast_relay::store::Store;
+use holdfast_relay::store;
 use holdfast_relay::{DeviceAuthFailure, SystemClock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -102,7 +102,7 @@ async fn an_idle_device_fits_in_24_kib() {
     let options = DevicesOptions {
         identity: Identity::holdfast("1"),
         check: Arc::new(device),
-        store: Store::open(folder.path()).expect("a store"),
+        store: store::open(folder.path()).expect("a store"),
         clock: Arc::new(SystemClock::default()),
     };
     let devices = Arc::new(Devices::open(options).expect("devices"));

@@ -1,6 +1,6 @@
 //! The schema, as the steps that lead to it. Steps are only ever appended: a released one never changes.
 
-use rusqlite_migration::{M, Migrations};
+use rusqlite_migration::M;
 
 /// People, devices, clients and what they were granted.
 const PEOPLE: &str = "
@@ -101,13 +101,13 @@ const USE: &str = "ALTER TABLE grants ADD COLUMN last_used INTEGER;";
 /// Every step, oldest first. `PRAGMA user_version` counts those already taken.
 pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK), M::up(USE)];
 
-/// The steps as one set.
-pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rusqlite::Connection;
+    use rusqlite_migration::Migrations;
+
+    const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 
     /// What a relay had stored under the schema after `steps` steps.
     fn filled(steps: usize) -> Connection {

@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::handshake::client::Request;
 use crate::auth::DeviceAuthFailure;
 use crate::clock::{Clock, ManualClock, SystemClock};
 use crate::devices::{DeviceRoom, Devices, DevicesOptions, router};
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// Longest any step of a test may take; a test that waits longer is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ impl Relay {
     }
 
     async fn open(identity: Identity, folder: Arc<TempDir>, clock: Arc<dyn Clock>) -> Relay {
-        let store = Store::open(folder.path()).expect("a store");
+        let store = store::open(folder.path()).expect("a store");
         let check = |token: &str| match token {
             TOKEN => Ok(device()),
             "revoked" => Err(DeviceAuthFailure::Revoked),

@@ -3,18 +3,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "panics are findings")]
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use holdfast_relay::store::{FILE, Store, StoreError};
+use holdfast_store::{Layout, Store, StoreError};
 use rusqlite::params;
+use rusqlite_migration::M;
 
-fn table(store: &Store) {
-    let (done, told) = channel();
-    let sql = "CREATE TABLE IF NOT EXISTS left_side (n INTEGER PRIMARY KEY, fill BLOB);
-               CREATE TABLE IF NOT EXISTS right_side (n INTEGER PRIMARY KEY)";
-    store.submit(move |db| db.execute_batch(sql).map_err(StoreError::from), move |outcome| done.send(outcome).unwrap());
-    told.recv().unwrap().unwrap();
+const FILE: &str = "test.sqlite";
+
+fn open(folder: &Path) -> Result<Store, StoreError> {
+    const STEPS: &[M<'static>] = &[M::up(
+        "CREATE TABLE left_side (n INTEGER PRIMARY KEY, fill BLOB);
+         CREATE TABLE right_side (n INTEGER PRIMARY KEY);",
+    )];
+    Store::open(folder, &Layout { file: FILE, steps: STEPS })
 }
 
 /// A write of two rows that belong together.
@@ -47,8 +51,7 @@ fn numbers(store: &Store) -> Vec<i64> {
 #[test]
 fn writes_for_ever_when_it_is_the_child() {
     let Ok(folder) = std::env::var("HOLDFAST_TEST_STORE") else { return };
-    let store = Store::open(folder.as_ref()).unwrap();
-    table(&store);
+    let store = open(folder.as_ref()).unwrap();
     let first = numbers(&store).last().copied().unwrap_or(0) + 1;
     let (acked, acks) = channel();
     for group in 0.. {
@@ -80,7 +83,7 @@ fn a_store_killed_at_any_point_has_every_acknowledged_write_whole() {
         child.kill().unwrap();
         let last = acked.last().unwrap_or(last);
         child.wait().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store = open(folder.path()).unwrap();
         let found = numbers(&store);
         assert_eq!(found[..usize::try_from(last).unwrap()], (1..=last).collect::<Vec<_>>(), "round {round}");
         store.close();
@@ -90,8 +93,7 @@ fn a_store_killed_at_any_point_has_every_acknowledged_write_whole() {
 #[test]
 fn a_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers_by_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    table(&store);
+    let store = open(folder.path()).unwrap();
     let pages = |pages: i64| {
         let (done, told) = channel();
         let work =
@@ -122,8 +124,7 @@ fn a_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers_by_itself
 #[test]
 fn a_failing_or_panicking_write_leaves_no_trace_and_does_not_disturb_its_neighbours() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    table(&store);
+    let store = open(folder.path()).unwrap();
     // Holds the writer, so that what follows shares one commit.
     let (release, held) = channel::<()>();
     store.submit(
@@ -160,8 +161,7 @@ fn a_failing_or_panicking_write_leaves_no_trace_and_does_not_disturb_its_neighbo
 #[test]
 fn a_closed_store_refuses_and_has_written_what_was_handed_in() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    table(&store);
+    let store = open(folder.path()).unwrap();
     let (done, told) = channel();
     for n in 1..=50 {
         let done = done.clone();
@@ -171,7 +171,7 @@ fn a_closed_store_refuses_and_has_written_what_was_handed_in() {
     assert_eq!(told.try_iter().filter(Result::is_ok).count(), 50);
     both(&store, 99, 1, move |outcome| done.send(outcome).unwrap());
     assert_eq!(told.recv().unwrap(), Err(StoreError::Closed));
-    assert_eq!(numbers(&Store::open(folder.path()).unwrap()).len(), 50);
+    assert_eq!(numbers(&open(folder.path()).unwrap()).len(), 50);
 }
 
 #[test]
@@ -179,15 +179,15 @@ fn a_folder_that_cannot_be_written_and_a_newer_store_are_clear_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let error = Store::open(&file).unwrap_err();
+    let error = open(&file).unwrap_err();
     assert!(matches!(&error, StoreError::ReadOnly { path, .. } if *path == file.join(FILE)), "{error}");
     let (done, told) = channel();
-    let store = Store::open(folder.path()).unwrap();
+    let store = open(folder.path()).unwrap();
     let newer = |db: &rusqlite::Connection| Ok::<_, StoreError>(db.pragma_update(None, "user_version", 9999)?);
     store.submit(newer, move |outcome| done.send(outcome).unwrap());
     told.recv().unwrap().unwrap();
     store.close();
-    assert_eq!(Store::open(folder.path()).unwrap_err(), StoreError::Newer);
+    assert_eq!(open(folder.path()).unwrap_err(), StoreError::Newer);
 }
 
 #[cfg(unix)]
@@ -197,8 +197,7 @@ fn nobody_else_can_read_the_files_whatever_mode_they_had() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("data");
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let store = Store::open(&inner).unwrap();
-    table(&store);
+    let store = open(&inner).unwrap();
     assert_eq!(mode(&inner), 0o700);
     for suffix in ["", "-wal", "-shm"] {
         assert_eq!(mode(&inner.join(format!("{FILE}{suffix}"))), 0o600, "{suffix}");
@@ -206,7 +205,7 @@ fn nobody_else_can_read_the_files_whatever_mode_they_had() {
     store.close();
     drop(store);
     std::fs::set_permissions(inner.join(FILE), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let store = Store::open(&inner).unwrap();
+    let store = open(&inner).unwrap();
     assert_eq!(mode(&inner.join(FILE)), 0o600);
     store.close();
 }

@@ -8,7 +8,7 @@ use holdfast_core::limits;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::StoreError;
+use crate::StoreError;
 
 /// A write on its way: run inside the transaction, then settled with the fate of that transaction.
 trait Write: Send {
@@ -51,13 +51,13 @@ where
 }
 
 /// Hands writes to the thread.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     queue: Mutex<Option<SyncSender<Box<dyn Write>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Result<Writer, StoreError> {
+    pub(crate) fn start(connection: Connection) -> Result<Writer, StoreError> {
         let (queue, jobs) = sync_channel(limits::STORE_QUEUE);
         let thread = std::thread::Builder::new()
             .name("store".into())
@@ -66,7 +66,7 @@ impl Writer {
         Ok(Writer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn submit<T, E, F, D>(&self, work: F, done: D)
+    pub(crate) fn submit<T, E, F, D>(&self, work: F, done: D)
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         drop(self.queue.lock().take());
         let thread = self.thread.lock().take();
         if let Some(thread) = thread

@@ -1,0 +1,71 @@
+//! Why a store did not do what it was asked.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_core::code::Code;
+use rusqlite::ErrorCode;
+
+/// Why the store did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The disk is full. Nothing was written; the same write may be tried again later.
+    #[error("the disk is full")]
+    Full,
+    /// Too many writes wait. Nothing was written.
+    #[error("too many writes wait")]
+    Busy,
+    /// The folder or the file cannot be written.
+    #[error("{} cannot be written: {reason}", path.display())]
+    ReadOnly {
+        /// What cannot be written.
+        path: PathBuf,
+        /// The system's words.
+        reason: String,
+    },
+    /// A newer Holdfast wrote this store; an older one must not touch it.
+    #[error("the store was written by a newer version of Holdfast")]
+    Newer,
+    /// It is no store of ours, or not any more.
+    #[error("the store is damaged")]
+    Damaged,
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+    /// SQLite's words. They name tables and columns, never values.
+    #[error("store: {0}")]
+    Sqlite(String),
+}
+
+impl StoreError {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            StoreError::Full => Code::StorageFull,
+            StoreError::Busy => Code::Busy,
+            StoreError::ReadOnly { .. } | StoreError::Closed => Code::Unavailable,
+            StoreError::Newer | StoreError::Damaged | StoreError::Sqlite(_) => Code::InternalError,
+        }
+    }
+
+    /// The same error about this path.
+    pub(crate) fn at(self, path: &Path) -> StoreError {
+        match self {
+            StoreError::ReadOnly { reason, .. } => StoreError::ReadOnly { path: path.into(), reason },
+            other => other,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full,
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged,
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "store".into(), reason: "read-only".into() },
+            _ => match error {
+                rusqlite::Error::SqliteFailure(code, _) => StoreError::Sqlite(code.to_string()),
+                other => StoreError::Sqlite(other.to_string()),
+            },
+        }
+    }
+}
