@@ -59,7 +59,7 @@ fn time(value: Duration) -> String {
 #[test]
 fn the_page_of_limits_is_in_date() {
     let mut page = String::from(
-        "# Limits\n\nEvery bound of Holdfast. Made by `make limits` from `crates/core/src/limits.rs`; change it there.\n",
+        "# Limits\n\nEvery bound of Holdfast. Made by `make limits` from `crates/core/src/limits/`; change it there.\n",
     );
     let mut group = "";
     for limit in limits::all() {

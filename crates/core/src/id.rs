@@ -88,6 +88,27 @@ id!(
     AccountId, "acct_", 20..=96, 18
 );
 
+id!(
+    /// One durable operation; `requestId` on the wire. Minted by the relay.
+    OperationId, "op_", 22..=64, 16
+);
+id!(
+    /// One run: what an operation that runs something is called in its output. Minted by the relay.
+    RunId, "run_", 22..=64, 16
+);
+id!(
+    /// One life of a ledger. A new one means that what was sent to the old one is unknown.
+    LedgerId, "ledger_", 16..=64, 16
+);
+id!(
+    /// One process life of a worker.
+    RuntimeId, "runtime_", 16..=64, 16
+);
+id!(
+    /// One recovery: from an open socket of a worker until it is live.
+    RecoveryId, "recovery_", 16..=64, 16
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ pub mod desktop;
 pub mod id;
 pub mod limits;
 pub mod line;
+pub mod operation;
 pub mod policy;
 pub mod redact;
 pub mod seat;

@@ -8,6 +8,7 @@ mod daemon;
 mod features;
 mod redact;
 mod relay;
+pub mod worker;
 
 pub use daemon::*;
 pub use features::*;

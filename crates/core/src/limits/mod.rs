@@ -56,8 +56,8 @@ macro_rules! limits {
     ($([$group:literal] $($name:ident : $ty:ty = $value:expr, $unit:literal, $why:literal;)+)+) => {
         $($(#[doc = $why] #[doc = ""] #[doc = concat!("Unit: ", $unit, ".")] pub const $name: $ty = $value;)+)+
 
-        /// The whole table, in the order of this file.
-        pub fn all() -> Vec<Limit> {
+        /// The rows of this file, in its order.
+        pub(super) fn rows() -> Vec<Limit> {
             vec![$($(Limit {
                 group: $group,
                 name: stringify!($name),
@@ -69,8 +69,20 @@ macro_rules! limits {
     };
 }
 
+mod operations;
+
+pub use operations::*;
+
+/// The whole table, in the order of its files.
+pub fn all() -> Vec<Limit> {
+    let mut all = rows();
+    all.extend(operations::rows());
+    all
+}
+
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
+const GIB: u64 = 1024 * MIB as u64;
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
 }
@@ -467,5 +479,14 @@ mod tests {
         assert!(SEAT_DRAIN < SEAT_HANDOVER && SEAT_RETRY * 10 < SEAT_RESERVED, "a taker must not miss its own time");
         assert!(SEAT_COMMAND_WAIT > SEAT_ANSWER + SEAT_HANDOVER + CHANNEL_REQUEST);
         assert!(SEAT_BACKOFF_MIN < SEAT_BACKOFF_MAX);
+        assert!(OPERATION_INPUT_MAX.div_ceil(3) * 4 < OPERATION_REQUEST_MAX);
+        assert!(OPERATION_REQUEST_MAX + 4 * KIB < OPERATION_FRAME_MAX);
+        assert!(WORKER_OUTPUT_PIECE.div_ceil(3) * 4 + 512 < OPERATION_FRAME_MAX);
+        assert!(WORKER_LEASE_RENEW * 3 < WORKER_LEASE, "two lost renewals must not end a lease");
+        assert!(WORKER_SILENCE >= WORKER_ALIVE * 2);
+        assert!(
+            SPOOL_SEGMENT * 2 <= SPOOL_RUN_MIN && SPOOL_RUN_MIN <= SPOOL_RUN_MAX && SPOOL_RUN_MAX <= SPOOL_TOTAL_MAX
+        );
+        assert!(RUNNER_LINE_MAX > OPERATION_INPUT_MAX.div_ceil(3) * 4);
     }
 }

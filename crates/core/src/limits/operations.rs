@@ -1,0 +1,59 @@
+//! Bounds of durable operations: worker, ledger, runner, control side.
+
+use std::time::Duration;
+
+use super::{GIB, IntoValue, KIB, Limit, MIB, millis, secs};
+
+limits! {
+    ["Operations"]
+    OPERATIONS_HELD_MAX: usize = 256, "operations", "Operations of one device that have not ended, at the relay and in the worker's ledger; more are refused.";
+    OPERATIONS_QUEUE_TTL: Duration = secs(3600), "time", "How long an operation waits for its worker before it expires, unless asked shorter; never one that may have been received.";
+    OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers; the oldest go first.";
+    OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
+    OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
+    OPERATION_REQUEST_MAX: usize = 512 * KIB, "bytes", "One request as JSON; fits a frame with its envelope.";
+    OPERATION_INPUT_MAX: usize = 256 * KIB, "bytes", "One piece of input; as base64 it fits OPERATION_REQUEST_MAX.";
+    OPERATION_ENV_MAX: usize = 256, "variables", "Variables of one request.";
+    OPERATION_KEY_MAX: usize = 128, "characters", "A client's key for an operation.";
+    OPERATION_SUMMARY_MAX: usize = 200, "characters", "What a list says of an operation.";
+    OPERATION_SESSION_MAX: usize = 128, "characters", "A session's or a cancellation's name.";
+    WORKSPACE_CONFIG_MAX: usize = 64 * KIB, "bytes", "A workspace configuration as JSON.";
+    SYNC_FILES_MAX: usize = 1024, "files", "Files of one file sync.";
+    SYNC_FILE_MAX: u64 = 4 * GIB, "bytes", "One file of a file sync.";
+    SYNC_PROJECTS_MAX: usize = 64, "projects", "Projects of one workspace sync.";
+    SYNC_URL_MAX: usize = 4096, "characters", "A URL of a file sync.";
+    SYNC_TRY: Duration = secs(30), "time", "One attempt to read from a server.";
+    SYNC_RETRY_FOR: Duration = secs(600), "time", "A download or git step that keeps failing on the network fails for good after this.";
+
+    ["Worker"]
+    WORKER_LEASE: Duration = secs(120), "time", "How long a worker may execute without a word of the relay.";
+    WORKER_LEASE_RENEW: Duration = secs(20), "time", "How often the relay renews the lease while the worker is live.";
+    WORKER_WINDOW: usize = 4 * MIB, "bytes", "Output in flight that the relay has not acknowledged, over all runs.";
+    WORKER_OUTPUT_PIECE: usize = 128 * KIB, "bytes", "Output in one frame; as base64 it fits OPERATION_FRAME_MAX, and cancels are not kept waiting behind it for long.";
+    WORKER_REOFFER_MIN: Duration = secs(2), "time", "Output and results are offered again on a live connection when no acknowledgement moved for this, or for 4 round trips if that is longer.";
+    WORKER_RUNS_MAX: usize = 64, "runs", "Runs of one worker that have not ended; more wait.";
+    WORKER_ALIVE: Duration = secs(5), "time", "Each side of the worker's socket writes at least this often.";
+    WORKER_SILENCE: Duration = secs(10), "time", "A worker's socket without one received byte for this long is dead.";
+    WORKER_HANDSHAKE: Duration = secs(15), "time", "From an open socket to recovery_ready, without output: a step of recovery that brings nothing for this long gives the connection up.";
+
+    ["Spool"]
+    SPOOL_SEGMENT: u64 = 4 * MIB as u64, "bytes", "A spool is a row of files of this size; acknowledged ones are removed.";
+    SPOOL_RUN_MAX: u64 = 256 * MIB as u64, "bytes", "Unacknowledged output of one run.";
+    SPOOL_RUN_MIN: u64 = 16 * MIB as u64, "bytes", "A run starts only when this much room can be promised to it.";
+    SPOOL_TOTAL_MAX: u64 = 2 * GIB, "bytes", "Unacknowledged output of all runs of one worker.";
+    SPOOL_RETRY: Duration = secs(1), "time", "How often a runner that found the disk full tries again.";
+    RUNNER_LINE_MAX: usize = 512 * KIB, "bytes", "One line between worker and runner.";
+    RUNNER_NEWS: Duration = millis(5), "time", "Growth of output is told to the worker at most this often.";
+    RUNNER_START: Duration = secs(10), "time", "A runner puts its claim in place within this, or is looked after.";
+    RUNNER_INPUT_SEEN: usize = 1024, "requests", "Inputs a runner remembers so that a repetition is recognised.";
+    RUNNER_DRAIN: Duration = secs(2), "time", "After a program ended, its pipes are read for this long if something it started still holds them.";
+
+    ["Control store"]
+    CONTROL_HEAD: u64 = MIB as u64, "bytes", "Beginning of each stream that the relay keeps.";
+    CONTROL_TAIL: u64 = 64 * MIB as u64, "bytes", "End of each stream that the relay keeps.";
+    CONTROL_TOTAL: u64 = 4 * GIB, "bytes", "Output of all operations that one relay keeps; the oldest ended ones give up theirs first.";
+    CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";
+    CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";
+    CONTROL_LIST_MAX: usize = 200, "operations", "Operations in one page of a list.";
+    CONTROL_RESULT_EDGE: usize = 32 * KIB, "bytes", "Head and tail of each stream in the result of an operation's task.";
+}

@@ -1,0 +1,214 @@
+//! How an operation stands, and how it ended.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::code::Code;
+use crate::status::UnixMs;
+
+/// A stream of a run's output. Offsets count bytes from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output of a program.
+    Stdout,
+    /// Standard error of a program.
+    Stderr,
+    /// What a terminal shows.
+    Pty,
+}
+
+impl Stream {
+    /// All streams.
+    pub const ALL: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Pty];
+
+    /// Its name on the wire and on disk.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+            Stream::Pty => "pty",
+        }
+    }
+
+    /// The stream of a name.
+    pub fn parse(text: &str) -> Option<Stream> {
+        Stream::ALL.into_iter().find(|stream| stream.as_str() == text)
+    }
+}
+
+/// A number of bytes per stream: sizes, or offsets.
+pub type Streams = BTreeMap<Stream, u64>;
+
+/// How an operation stands, in the order of its life; the last five are ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Admitted by the relay; the worker has not confirmed it. Only the relay knows this state.
+    Queued,
+    /// In the worker's ledger.
+    Received,
+    /// About to start: whether it did is decided by the run's claim.
+    Starting,
+    /// It runs.
+    Running,
+    /// It ran to its end; the exit code may be any.
+    Completed,
+    /// It did not start, or was ended by something else than itself.
+    Failed,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It never started in its time.
+    Expired,
+    /// It started, is over, and its outcome will not be known.
+    Unknown,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [State; 9] = [
+        State::Queued,
+        State::Received,
+        State::Starting,
+        State::Running,
+        State::Completed,
+        State::Failed,
+        State::Cancelled,
+        State::Expired,
+        State::Unknown,
+    ];
+
+    /// Whether nothing changes it any more.
+    pub const fn is_final(self) -> bool {
+        matches!(self, State::Completed | State::Failed | State::Cancelled | State::Expired | State::Unknown)
+    }
+
+    /// Its name in stores and on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Queued => "queued",
+            State::Received => "received",
+            State::Starting => "starting",
+            State::Running => "running",
+            State::Completed => "completed",
+            State::Failed => "failed",
+            State::Cancelled => "cancelled",
+            State::Expired => "expired",
+            State::Unknown => "unknown",
+        }
+    }
+
+    /// The state of a name.
+    pub fn parse(text: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(rename_all = "camelCase")]
+pub struct Exit {
+    /// Its exit code, if it ended by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// When it started.
+    #[serde(default)]
+    pub started_at: UnixMs,
+    /// When it ended.
+    #[serde(default)]
+    pub ended_at: UnixMs,
+}
+
+/// Why an operation failed or was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What happened.
+    pub code: Code,
+    /// One sentence for people, at most [`crate::limits::ERROR_MESSAGE_MAX`] characters on the wire.
+    pub message: String,
+    /// `true` means: nothing was done, the same may be asked again.
+    #[serde(default)]
+    pub retryable: bool,
+}
+
+impl Failure {
+    /// A failure after which the same must not simply be asked again.
+    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), retryable: false }
+    }
+
+    /// A failure before which nothing was done.
+    pub fn nothing_done(code: Code, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), retryable: true }
+    }
+}
+
+/// The end of an operation: exactly one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Outcome {
+    /// It ran to its end.
+    Completed {
+        /// Of a program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
+        /// Of anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        error: Failure,
+        /// Whether it had started.
+        started: bool,
+        /// A late exit status or another trace; never the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Value>,
+    },
+    /// Somebody cancelled it.
+    Cancelled {
+        /// Whether it had started.
+        started: bool,
+        /// How the program ended, if it had started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<Exit>,
+    },
+    /// It never started in its time.
+    Expired {},
+    /// It started, is over, and its outcome will not be known.
+    Unknown {
+        /// Why nobody knows, in one sentence.
+        reason: String,
+        /// What is known all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Value>,
+    },
+}
+
+impl Outcome {
+    /// The state an operation with this end is in.
+    pub const fn state(&self) -> State {
+        match self {
+            Outcome::Completed { .. } => State::Completed,
+            Outcome::Failed { .. } => State::Failed,
+            Outcome::Cancelled { .. } => State::Cancelled,
+            Outcome::Expired {} => State::Expired,
+            Outcome::Unknown { .. } => State::Unknown,
+        }
+    }
+
+    /// The exit of its program, if that is the result.
+    pub const fn exit(&self) -> Option<&Exit> {
+        match self {
+            Outcome::Completed { exit, .. } | Outcome::Cancelled { exit, .. } => exit.as_ref(),
+            _ => None,
+        }
+    }
+}
