@@ -15,6 +15,7 @@ pub mod line;
 pub mod operation;
 pub mod policy;
 pub mod redact;
+pub mod run;
 pub mod seat;
 pub mod status;
 pub mod switchboard;

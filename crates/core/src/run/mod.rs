@@ -1,0 +1,11 @@
+//! A run: the process of an operation, owned by a *runner* that outlives the worker.
+//!
+//! Worker and runner share a folder per run: `meta` ([`Spec`], written by the worker), `claim` ([`Claim`]), the streams'
+//! segments, and `exit` ([`End`]). While the runner lives, worker and runner also talk over a local socket, one JSON
+//! object per line: [`Ask`] and [`Tell`].
+
+mod files;
+mod talk;
+
+pub use files::{Claim, End, Identity, Lease, Program, Spec};
+pub use talk::{Ask, Tell, VERSION, VERSIONS};
