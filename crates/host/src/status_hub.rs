@@ -15,7 +15,7 @@ use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
     AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus,
-    StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode,
+    StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode, WorkerStatus,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
@@ -44,6 +44,7 @@ struct Facts {
     /// What the relay's state is while there is no link.
     without_link: RelayStatus,
     health: Health,
+    worker: Option<WorkerStatus>,
     seat: Option<SeatStatus>,
     consents: Vec<Consent>,
     questions: Vec<Question>,
@@ -68,6 +69,7 @@ impl StatusHub {
             link: None,
             without_link: RelayStatus::stopped(now),
             health: Health::default(),
+            worker: None,
             seat: None,
             consents: Vec::new(),
             questions: Vec::new(),
@@ -97,6 +99,7 @@ impl StatusHub {
             app: facts.app.clone(),
             relay,
             calls,
+            worker: facts.worker.clone(),
             seat: facts.seat.clone(),
             consents: facts.consents.clone(),
             questions: facts.questions.clone(),
@@ -207,6 +210,7 @@ impl StatusHub {
         facts.without_link = RelayStatus::stopped(unix_ms());
         facts.link = None;
         facts.consents.clear();
+        facts.worker = None;
         facts.seat = None;
         for over in [
             WarningCode::ConfigInvalid,
@@ -286,6 +290,12 @@ impl StatusHub {
         }
     }
 
+    /// Durable operations are these now; `None` while no worker is hosted.
+    pub(crate) fn worker(&self, worker: Option<WorkerStatus>) {
+        self.facts.lock().worker = worker;
+        self.changed.notify_one();
+    }
+
     /// The seat is this now.
     pub(crate) fn seat(&self, seat: SeatStatus) {
         self.facts.lock().seat = Some(seat);
@@ -343,6 +353,7 @@ fn same(a: &StatusSnapshot, b: &StatusSnapshot) -> bool {
     counts(&a.calls) == counts(&b.calls)
         && a.calls.by_tool == b.calls.by_tool
         && a.relay == b.relay
+        && a.worker == b.worker
         && a.seat == b.seat
         && a.consents == b.consents
         && a.questions == b.questions

@@ -378,7 +378,9 @@ limits! {
 
     ["Store"]
     STORE_QUEUE: usize = 4096, "writes", "Writes waiting for the writer thread; above it a write is refused as busy.";
+    STORE_QUEUE_FINAL: usize = 1024, "writes", "Final writes that may wait beyond STORE_QUEUE.";
     STORE_GROUP: usize = 256, "writes", "Writes that share one commit.";
+    STORE_GROUP_WAIT: Duration = millis(5), "time", "After a shared commit, the longest wait for as many writes again; no longer than that commit took.";
     STORE_LOCK_WAIT: Duration = secs(5), "time", "How long a statement waits for a lock on the database, which only a backup or a second process holds.";
     STORE_READERS: usize = 4, "connections", "Read connections kept open.";
 

@@ -8,12 +8,14 @@ mod outages;
 mod seat;
 mod timeline;
 mod warning;
+mod worker;
 
 pub use attention::{Consent, Question};
 pub use outages::{Outage, OutageLog, Tally};
 pub use seat::{SeatHolder, SeatState, SeatStatus};
 pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};
 pub use warning::{Action, Severity, Warning, WarningCode};
+pub use worker::{LeaseStatus, OperationRow, WorkerCounts, WorkerStatus};
 
 use std::collections::BTreeMap;
 
@@ -38,6 +40,8 @@ pub struct StatusSnapshot {
     pub relay: RelayStatus,
     /// Calls as this device sees them.
     pub calls: CallCounts,
+    /// Durable operations; `None` where no worker is hosted.
+    pub worker: Option<WorkerStatus>,
     /// The seat at the chat service; `None` while no channel is set up.
     pub seat: Option<SeatStatus>,
     /// Clients that wait to be let in, oldest first.
@@ -59,6 +63,7 @@ impl StatusSnapshot {
             app,
             relay: RelayStatus::stopped(taken_at),
             calls: CallCounts::default(),
+            worker: None,
             seat: None,
             consents: Vec::new(),
             questions: Vec::new(),
