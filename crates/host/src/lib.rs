@@ -31,3 +31,4 @@ pub mod status_hub;
 pub mod support;
 pub mod tray_host;
 pub mod update;
+mod worker;
