@@ -40,6 +40,7 @@ tray-start-failed = Holdfast could not start: { $cause }
 tray-engine-failed = { $engine ->
     [relay] The relay on this machine failed
     [link] The link to the relay failed
+    [worker] The worker failed
    *[channels] The channels failed
 }
 tray-question = { $client } asks to use { $tool }
@@ -77,6 +78,24 @@ tray-link = Relay link: { $state ->
     [sign-in] sign-in needed
     [incompatible] update needed
    *[absent] not started
+}
+tray-worker = Worker: { $state ->
+    [running] running
+    [stopping] stopping
+    [stopped] stopped
+    [failed] failed
+    [connecting] connecting
+    [connected] nothing to do
+    [reconnecting] reconnecting
+    [outage] no connection
+    [recovering] recovering
+    [sign-in] sign-in needed
+    [incompatible] update needed
+   *[absent] not started
+}
+tray-worker-busy = Worker: { $count ->
+    [one] { $count } operation runs
+   *[other] { $count } operations run
 }
 tray-channels = Channels: { $state ->
     [stopping] stopping

@@ -17,19 +17,22 @@ pub enum Engine {
     Relay,
     /// The link to the relay, with the executor behind it.
     Link,
+    /// Durable operations for the relay.
+    Worker,
     /// The seat at a chat service; hosted only when a channel is set up.
     Channels,
 }
 
 impl Engine {
     /// All engines, in the order in which they start.
-    pub const ALL: [Engine; 3] = [Engine::Relay, Engine::Link, Engine::Channels];
+    pub const ALL: [Engine; 4] = [Engine::Relay, Engine::Link, Engine::Worker, Engine::Channels];
 
     /// The name on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Engine::Relay => "relay",
             Engine::Link => "link",
+            Engine::Worker => "worker",
             Engine::Channels => "channels",
         }
     }
@@ -184,6 +187,16 @@ pub enum Command {
         #[serde(default)]
         #[cfg_attr(feature = "ts", ts(optional = nullable))]
         remember: bool,
+    },
+    /// Cancels a durable operation of this machine, whether the relay is there or not.
+    OperationCancel {
+        /// Its id.
+        operation: String,
+    },
+    /// A person has seen that an operation's outcome is unknown: it is not shown any more.
+    OperationDismiss {
+        /// Its id.
+        operation: String,
     },
     /// Takes the seat, from its holder if there is one.
     SeatTake {

@@ -18,7 +18,9 @@ pub(super) fn line(id: MenuId, snapshot: &StatusSnapshot, tooltip: &str) -> Tray
         MenuId::Start => (start(snapshot), !runs),
         MenuId::Stop => (say("tray-stop", &[]), runs),
         MenuId::Engines => (say("tray-engines", &[]), true),
-        MenuId::EngineRelay | MenuId::EngineLink | MenuId::EngineChannels => engine(id, snapshot),
+        MenuId::EngineRelay | MenuId::EngineLink | MenuId::EngineWorker | MenuId::EngineChannels => {
+            engine(id, snapshot)
+        }
         MenuId::SeatTake => seat_take(snapshot),
         MenuId::SeatRelease => seat_release(snapshot),
         MenuId::Drill => (say("tray-drill", &[]), snapshot.relay.state == LinkState::Healthy),
@@ -55,6 +57,8 @@ fn engine(id: MenuId, snapshot: &StatusSnapshot) -> (String, bool) {
         // Without any engine nobody knows yet which relay is used.
         (MenuId::EngineRelay, None) if !engines.is_empty() => of("tray-relay", "elsewhere"),
         (MenuId::EngineRelay, state) => of("tray-relay", named(state)),
+        (MenuId::EngineWorker, Some(EngineState::Running)) => worker(snapshot),
+        (MenuId::EngineWorker, state) => of("tray-worker", named(state)),
         (_, Some(EngineState::Running)) => channels(snapshot),
         (_, state) => of("tray-channels", named(state)),
     };
@@ -85,6 +89,16 @@ const fn link(state: LinkState) -> &'static str {
         LinkState::Recovering => "recovering",
         LinkState::SignInNeeded => "sign-in",
         LinkState::Incompatible => "incompatible",
+    }
+}
+
+/// What it does, or that its connection is away.
+fn worker(snapshot: &StatusSnapshot) -> String {
+    let Some(worker) = &snapshot.worker else { return of("tray-worker", "running") };
+    match (worker.state, worker.counts.running as u64) {
+        (LinkState::Healthy, 0) => of("tray-worker", "connected"),
+        (LinkState::Healthy, running) => say("tray-worker-busy", &[("count", Arg::Count(running))]),
+        (state, _) => of("tray-worker", link(state)),
     }
 }
 

@@ -38,6 +38,8 @@ menu! {
     EngineRelay = "engine_relay",
     /// The link, on or off.
     EngineLink = "engine_link",
+    /// The worker, on or off.
+    EngineWorker = "engine_worker",
     /// The channels, on or off.
     EngineChannels = "engine_channels",
     /// Takes the seat.
@@ -80,6 +82,7 @@ impl MenuId {
         match self {
             MenuId::EngineRelay => Some(Engine::Relay),
             MenuId::EngineLink => Some(Engine::Link),
+            MenuId::EngineWorker => Some(Engine::Worker),
             MenuId::EngineChannels => Some(Engine::Channels),
             _ => None,
         }
@@ -90,7 +93,7 @@ impl MenuId {
         match self {
             MenuId::Start => Some(Command::Start { engine: None }),
             MenuId::Stop => Some(Command::Stop { engine: None }),
-            MenuId::EngineRelay | MenuId::EngineLink | MenuId::EngineChannels => {
+            MenuId::EngineRelay | MenuId::EngineLink | MenuId::EngineWorker | MenuId::EngineChannels => {
                 let engine = self.engine();
                 let runs = engine.is_some_and(|engine| is_running(snapshot, engine));
                 Some(if runs { Command::Stop { engine } } else { Command::Start { engine } })

@@ -147,6 +147,7 @@ impl Running {
                     false => Err(CommandError::new("not_found", "no call waits for this answer any more")),
                 }
             }
+            Command::OperationCancel { .. } | Command::OperationDismiss { .. } => Err(no_such_engine()),
             Command::SeatTake { wait, force } => {
                 let channel = self.channel().await?;
                 self.keep_wanted(Some(Engine::Channels), true).await;
@@ -255,6 +256,8 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::Restart {}
         | Command::Deny { .. }
         | Command::Answer { .. }
+        | Command::OperationCancel { .. }
+        | Command::OperationDismiss { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
         | Command::Autostart { .. }
@@ -363,6 +366,8 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::Restart {}
         | Command::PolicySet { .. }
         | Command::Answer { .. }
+        | Command::OperationCancel { .. }
+        | Command::OperationDismiss { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
         | Command::ChannelSetup { .. }

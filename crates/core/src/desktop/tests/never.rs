@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn the_line_of_an_engine_offers_what_its_mark_does_not_show(snapshot in any_snapshot()) {
-        for id in [MenuId::EngineRelay, MenuId::EngineLink, MenuId::EngineChannels] {
+        for id in [MenuId::EngineRelay, MenuId::EngineLink, MenuId::EngineWorker, MenuId::EngineChannels] {
             let item = tray_view(NOW, &snapshot).item(id).clone();
             let engine = id.engine();
             let wanted = if item.checked { Command::Stop { engine } } else { Command::Start { engine } };

@@ -245,7 +245,14 @@ fn the_lines_of_engines_and_seat_in_every_state() {
         let mut snapshot = embedded();
         snapshot.app.engines = Engine::ALL.map(|engine| (engine, state)).into();
         snapshot.seat = Some(seat(SeatState::Off));
-        let engines = [MenuId::EngineRelay, MenuId::EngineLink, MenuId::EngineChannels, MenuId::Start, MenuId::Stop];
+        let engines = [
+            MenuId::EngineRelay,
+            MenuId::EngineLink,
+            MenuId::EngineWorker,
+            MenuId::EngineChannels,
+            MenuId::Start,
+            MenuId::Stop,
+        ];
         note(format!("engines {state:?}"), &snapshot, &engines);
     }
     let states = [
