@@ -22,3 +22,4 @@ pub mod switchboard;
 pub mod time;
 pub mod tools;
 pub mod wire;
+pub mod worker;

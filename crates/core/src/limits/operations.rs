@@ -32,6 +32,7 @@ limits! {
     WORKER_OUTPUT_PIECE: usize = 128 * KIB, "bytes", "Output in one frame; as base64 it fits OPERATION_FRAME_MAX, and cancels are not kept waiting behind it for long.";
     WORKER_REOFFER_MIN: Duration = secs(2), "time", "Output and results are offered again on a live connection when no acknowledgement moved for this, or for 4 round trips if that is longer.";
     WORKER_SHOWN: usize = 80, "operations", "Operations in the status: up to 64 living ones and the latest ended.";
+    WORKER_ENDED_SHOWN: usize = 32, "operations", "Ended and acknowledged operations a worker still shows.";
     WORKER_RUNS_MAX: usize = 64, "runs", "Runs of one worker that have not ended; more wait.";
     WORKER_ALIVE: Duration = secs(5), "time", "Each side of the worker's socket writes at least this often.";
     WORKER_SILENCE: Duration = secs(10), "time", "A worker's socket without one received byte for this long is dead.";

@@ -272,6 +272,16 @@ impl ControlFrame {
     pub fn decode(text: &str) -> Result<ControlFrame, WireError> {
         decode(text)
     }
+
+    /// The request id of a frame that could not be read: of an operation this build does not understand.
+    pub fn request_id(text: &str) -> Option<OperationId> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Named {
+            request_id: OperationId,
+        }
+        decode::<Named>(text).ok().map(|named| named.request_id)
+    }
 }
 
 impl WorkerFrame {

@@ -1,0 +1,16 @@
+//! The worker's side of durable operations: what it admits it does once, and it keeps what came of it until the relay has
+//! it, through drops, crashes and sleep.
+//!
+//! [`Worker`] is the whole machine; a shell gives it [`Input`]s and the time, carries out its [`Output`]s, and pulls the
+//! frames to write with [`Worker::poll_transmit`], one at a time and only while a socket has room.
+//!
+//! Parts: `ledger` names what is durable, `operations` is the table of what is not over, `recovery` one connection,
+//! `runs` what happens to a run, `window` the output on its way, `lease` the leave to execute.
+
+mod io;
+mod ledger;
+mod machine;
+
+pub use io::*;
+pub use ledger::{Change, Found, Known, LedgerError, Living, Row, Stored, Ticket};
+pub use machine::Worker;
