@@ -15,12 +15,13 @@ pub mod people;
 mod principal;
 mod relay;
 mod secret;
+mod socket;
 mod state;
 pub mod store;
 
 pub use admin::{AccountPatch, Admin, NewAccount, TokenRequest};
 pub use auth::{Auth, DeviceAuthFailure, DeviceIdentity};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, ManualClock, SystemClock, boot_reading};
 pub use http::error::ApiError;
 pub use http::{Base, RequestId, Source};
 pub use oauth::{ApprovalView, Approved};

@@ -6,15 +6,9 @@
 
 mod call;
 mod counters;
-mod metered;
-mod pace;
-mod pump;
 mod room;
 mod store;
-mod timer;
-mod transfer;
 mod upgrade;
-mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +30,7 @@ pub use upgrade::router;
 
 use crate::auth::DeviceAuthFailure;
 use crate::clock::Clock;
+use crate::socket::Pace;
 use crate::store::{Store, StoreError};
 
 /// Looks a device credential up.
@@ -64,7 +59,7 @@ pub(super) struct Shared {
     identity: Arc<Identity>,
     check: DeviceCheck,
     store: Store,
-    pace: pace::Pace,
+    pace: Arc<Pace>,
     counters: Counters,
     next: AtomicU64,
     /// Rooms start their timers here, and hear the store here: it answers on its own thread, or at once and under their lock.
@@ -88,7 +83,7 @@ impl Devices {
             identity: Arc::new(identity),
             check,
             store,
-            pace: pace::Pace::new(clock),
+            pace: Arc::new(Pace::new(clock)),
             counters: Counters::default(),
             next: AtomicU64::new(1),
             runtime: tokio::runtime::Handle::current(),

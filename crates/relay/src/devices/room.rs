@@ -7,14 +7,14 @@ use std::time::Duration;
 use holdfast_core::id::{CallId, DeviceId};
 use holdfast_core::limits;
 use holdfast_core::switchboard::{
-    Catalogue, Input, Note, OpenCall, Output, SocketId, StoreRequest, Switchboard, SwitchboardStatus, WaiterId,
+    Catalogue, Input, Intake, Note, OpenCall, Output, SocketId, StoreRequest, Switchboard, SwitchboardStatus, WaiterId,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::call::{CallHandle, CallProgress, Slot};
-use super::wire::{Item, Wire};
-use super::{Shared, store, timer};
+use super::{Shared, store};
+use crate::socket::{Item, News, Pace, Room, Wire, timer};
 
 /// One device.
 pub struct DeviceRoom {
@@ -25,7 +25,7 @@ pub struct DeviceRoom {
     /// Written under the state's lock.
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// The timer is to look again, because something is due earlier.
-    pub(super) earlier: Notify,
+    earlier: Notify,
     stopped: Notify,
 }
 
@@ -144,18 +144,6 @@ impl DeviceRoom {
         self.drive(&mut self.state.lock(), input);
     }
 
-    /// A socket was accepted.
-    pub(super) fn connect(&self) -> (SocketId, Arc<Wire>) {
-        let socket = self.shared.socket();
-        let wire = Arc::new(Wire::default());
-        let mut state = self.state.lock();
-        state.open_sockets += 1;
-        state.wires.push((socket, Arc::clone(&wire)));
-        self.drive(&mut state, Input::Connected { socket });
-        drop(state);
-        (socket, wire)
-    }
-
     /// The request that waited goes away before the end.
     pub(super) fn leave(&self, waiter: WaiterId, call: &CallId) {
         let mut state = self.state.lock();
@@ -187,24 +175,6 @@ impl DeviceRoom {
         }
     }
 
-    /// The task of a socket is over.
-    pub(super) fn parted(&self) {
-        self.state.lock().open_sockets -= 1;
-        self.stopped.notify_waiters();
-    }
-
-    /// The timer's turn: what the sockets received meanwhile counts, then what is due is done. Answers how long to sleep.
-    pub(super) fn turn(&self) -> Option<Duration> {
-        let now = self.shared.pace.now();
-        let mut state = self.state.lock();
-        heard(&mut state, now);
-        state.board.handle_timeout(now);
-        self.route(&mut state);
-        let left = state.board.poll_timeout(now).map(timer::bounded);
-        state.armed = left.map(|left| now.boot + left);
-        left
-    }
-
     fn drive(&self, state: &mut MutexGuard<'_, State>, input: Input) {
         let now = self.shared.pace.now();
         state.board.handle(now, input);
@@ -224,7 +194,7 @@ impl DeviceRoom {
             None => {
                 if let Some(room) = self.me.upgrade() {
                     state.armed = Some(due);
-                    timer::run(room, left);
+                    timer::run(room, &self.shared.runtime, left);
                 }
             }
         }
@@ -298,12 +268,62 @@ impl DeviceRoom {
         };
         store::keep(&self.shared.store, &self.id, request, self.shared.pace.unix(), told);
     }
+}
 
-    /// The socket is gone to the room; its task may still say goodbye.
-    pub(super) fn disconnect(&self, socket: SocketId, word: Option<(u16, String)>) {
+impl Room for DeviceRoom {
+    type Intake = Intake;
+    const FRAME_MAX: usize = limits::FRAME_MAX;
+
+    fn pace(&self) -> &Arc<Pace> {
+        &self.shared.pace
+    }
+
+    fn connect(&self) -> (SocketId, Arc<Wire>) {
+        let socket = self.shared.socket();
+        let wire = Arc::new(Wire::default());
+        let mut state = self.state.lock();
+        state.open_sockets += 1;
+        state.wires.push((socket, Arc::clone(&wire)));
+        self.drive(&mut state, Input::Connected { socket });
+        drop(state);
+        (socket, wire)
+    }
+
+    fn arrived(&self, socket: SocketId, intake: &mut Intake, news: News<'_>) {
+        let arrival = match news {
+            News::Text(text) => intake.read(text),
+            News::Binary(bytes) => intake.read_binary(bytes),
+            News::Broken(error) => error.into(),
+            News::Ponged(nonce) => return self.tell(Input::Ponged { socket, nonce }),
+        };
+        self.tell(Input::Arrived { socket, arrival });
+    }
+
+    fn disconnect(&self, socket: SocketId, word: Option<(u16, String)>) {
         let mut state = self.state.lock();
         self.drive(&mut state, Input::Closed { socket, word });
         state.wires.retain(|(id, _)| *id != socket);
+    }
+
+    fn parted(&self) {
+        self.state.lock().open_sockets -= 1;
+        self.stopped.notify_waiters();
+    }
+
+    /// What the sockets received meanwhile counts, then what is due is done.
+    fn turn(&self) -> Option<Duration> {
+        let now = self.shared.pace.now();
+        let mut state = self.state.lock();
+        heard(&mut state, now);
+        state.board.handle_timeout(now);
+        self.route(&mut state);
+        let left = state.board.poll_timeout(now).map(timer::bounded);
+        state.armed = left.map(|left| now.boot + left);
+        left
+    }
+
+    fn earlier(&self) -> &Notify {
+        &self.earlier
     }
 }
 

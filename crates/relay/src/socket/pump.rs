@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::{Sink as _, SinkExt as _, Stream as _};
 use holdfast_core::limits;
-use holdfast_core::switchboard::{Arrival, Input, Intake, SocketId};
+use holdfast_core::switchboard::SocketId;
 use holdfast_core::wire::WireError;
 use holdfast_core::wire::close::Close;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -19,9 +19,9 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::metered::Metered;
-use super::room::DeviceRoom;
 use super::transfer::Transfer;
 use super::wire::{Item, Next, Wire};
+use super::{News, Room};
 
 /// How a socket ended.
 enum End {
@@ -34,16 +34,16 @@ enum End {
 }
 
 /// Serves one accepted socket until it ends.
-pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(room: Arc<DeviceRoom>, io: S) {
+pub(super) async fn run<R: Room, S: AsyncRead + AsyncWrite + Unpin>(room: Arc<R>, io: S) {
     let (socket, wire) = room.connect();
-    let io = Metered::new(io, Arc::clone(&wire), Arc::clone(&room.shared));
-    let ws = WebSocketStream::from_raw_socket(io, Role::Server, Some(config())).await;
+    let io = Metered::new(io, Arc::clone(&wire), Arc::clone(room.pace()));
+    let ws = WebSocketStream::from_raw_socket(io, Role::Server, Some(config(R::FRAME_MAX))).await;
     let mut pump = Pump {
         room,
         socket,
         wire,
         ws,
-        intake: Intake::default(),
+        intake: R::Intake::default(),
         unflushed: false,
         yielded: false,
         transfer: Transfer::default(),
@@ -64,13 +64,13 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(room: Arc<DeviceRoom>
     pump.room.parted();
 }
 
-fn config() -> WebSocketConfig {
+fn config(frame_max: usize) -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(limits::SOCKET_BUFFER)
         .write_buffer_size(limits::SOCKET_BUFFER)
         .max_write_buffer_size(limits::SOCKET_WRITE_MAX)
-        .max_message_size(Some(limits::FRAME_MAX))
-        .max_frame_size(Some(limits::FRAME_MAX))
+        .max_message_size(Some(frame_max))
+        .max_frame_size(Some(frame_max))
 }
 
 /// Says why, then reads what the peer had already sent: closing over unread bytes would reset the connection and the
@@ -92,18 +92,18 @@ async fn part<S: AsyncRead + AsyncWrite + Unpin>(mut ws: WebSocketStream<Metered
     while io.read(&mut rest).await.is_ok_and(|read| read > 0) {}
 }
 
-struct Pump<S> {
-    room: Arc<DeviceRoom>,
+struct Pump<R: Room, S> {
+    room: Arc<R>,
     socket: SocketId,
     wire: Arc<Wire>,
     ws: WebSocketStream<Metered<S>>,
-    intake: Intake,
+    intake: R::Intake,
     unflushed: bool,
     yielded: bool,
     transfer: Transfer,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
+impl<R: Room, S: AsyncRead + AsyncWrite + Unpin> Pump<R, S> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         // While this task runs it looks into its queue by itself and need not be woken for it.
         self.wire.attend();
@@ -180,11 +180,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
             self.wire.meter().frame_complete();
             self.transfer.read();
             match message {
-                Message::Text(text) => self.arrived(|intake| intake.read(&text)),
-                Message::Binary(bytes) => self.arrived(|intake| intake.read_binary(&bytes)),
+                Message::Text(text) => self.arrived(News::Text(&text)),
+                Message::Binary(bytes) => self.arrived(News::Binary(&bytes)),
                 Message::Pong(payload) => {
                     if let Ok(nonce) = <[u8; 8]>::try_from(&payload[..]) {
-                        self.room.tell(Input::Ponged { socket: self.socket, nonce: u64::from_be_bytes(nonce) });
+                        self.arrived(News::Ponged(u64::from_be_bytes(nonce)));
                     }
                 }
                 Message::Close(frame) => {
@@ -197,9 +197,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
         Poll::Ready(None)
     }
 
-    fn arrived(&mut self, read: impl FnOnce(&mut Intake) -> Arrival) {
-        let arrival = read(&mut self.intake);
-        self.room.tell(Input::Arrived { socket: self.socket, arrival });
+    fn arrived(&mut self, news: News<'_>) {
+        self.room.arrived(self.socket, &mut self.intake, news);
     }
 
     /// A frame that breaks the WebSocket rules the base wire names is told to the machine, which knows the close for it.
@@ -210,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<S> {
             Error::Protocol(_) => return End::Ours((1002, "websocket protocol error")),
             _ => return End::Broken,
         };
-        self.arrived(|_| wire_error.into());
+        self.arrived(News::Broken(wire_error));
         match self.wire.next_close() {
             Some(close) => End::Ours(close),
             None => End::Broken,

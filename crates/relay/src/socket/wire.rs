@@ -10,14 +10,14 @@ use holdfast_core::wire::close::Close;
 use parking_lot::Mutex;
 
 /// Something to write.
-pub(super) enum Item {
+pub(crate) enum Item {
     Text(String),
     Ping(u64),
 }
 
 /// One socket as its room sees it.
 #[derive(Default)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     queue: Mutex<Queue>,
     meter: Meter,
 }
@@ -30,7 +30,7 @@ struct Queue {
 }
 
 /// What the socket's task is to do next.
-pub(super) enum Next {
+pub(crate) enum Next {
     Write(Item),
     Close(Close),
     Nothing,
@@ -38,7 +38,7 @@ pub(super) enum Next {
 
 impl Wire {
     /// Queues a frame. A socket that does not take its frames is dead: above [`limits::SOCKET_QUEUE_MAX`] it is closed.
-    pub(super) fn put(&self, item: Item) {
+    pub(crate) fn put(&self, item: Item) {
         let waker = {
             let mut queue = self.queue.lock();
             if queue.close.is_some() {
@@ -58,7 +58,7 @@ impl Wire {
     }
 
     /// Closes after what is queued was written. The first close stands.
-    pub(super) fn close(&self, close: Close) {
+    pub(crate) fn close(&self, close: Close) {
         let waker = {
             let mut queue = self.queue.lock();
             queue.close.get_or_insert(close);
@@ -70,13 +70,13 @@ impl Wire {
     }
 
     /// The socket's task runs and looks by itself: nobody wakes it.
-    pub(super) fn attend(&self) {
+    pub(crate) fn attend(&self) {
         self.queue.lock().waker = None;
     }
 
     /// The socket's task goes to sleep until something is queued, or until the socket takes more if it is blocked.
     /// `false`: there is something to do already. A close is worth waking up for even then.
-    pub(super) fn wait(&self, cx: &mut Context<'_>, blocked: bool) -> bool {
+    pub(crate) fn wait(&self, cx: &mut Context<'_>, blocked: bool) -> bool {
         let mut queue = self.queue.lock();
         let sleep = queue.close.is_none() && (blocked || queue.items.is_empty());
         if sleep {
@@ -86,12 +86,12 @@ impl Wire {
     }
 
     /// Whether frames wait.
-    pub(super) fn has_items(&self) -> bool {
+    pub(crate) fn has_items(&self) -> bool {
         !self.queue.lock().items.is_empty()
     }
 
     /// Takes the next thing.
-    pub(super) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> Next {
         let mut queue = self.queue.lock();
         match (queue.items.pop_front(), queue.close) {
             (Some(item), _) => Next::Write(item),
@@ -101,18 +101,18 @@ impl Wire {
     }
 
     /// The close, if one is queued; what stands before it is not written.
-    pub(super) fn next_close(&self) -> Option<Close> {
+    pub(crate) fn next_close(&self) -> Option<Close> {
         self.queue.lock().close
     }
 
-    pub(super) fn meter(&self) -> &Meter {
+    pub(crate) fn meter(&self) -> &Meter {
         &self.meter
     }
 }
 
 /// Bytes of one socket below the WebSocket layer.
 #[derive(Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     read: AtomicU64,
     written: AtomicU64,
     heard_ns: AtomicU64,
@@ -120,34 +120,34 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn add_read(&self, bytes: usize, boot: Duration) {
+    pub(crate) fn add_read(&self, bytes: usize, boot: Duration) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         self.heard_ns.store(u64::try_from(boot.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.mid_frame.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn add_written(&self, bytes: usize) {
+    pub(crate) fn add_written(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// A whole frame was taken out of what was read.
-    pub(super) fn frame_complete(&self) {
+    pub(crate) fn frame_complete(&self) {
         self.mid_frame.store(false, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    pub(super) fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    pub(super) fn heard(&self) -> Duration {
+    pub(crate) fn heard(&self) -> Duration {
         Duration::from_nanos(self.heard_ns.load(Ordering::Relaxed))
     }
 
-    pub(super) fn mid_frame(&self) -> bool {
+    pub(crate) fn mid_frame(&self) -> bool {
         self.mid_frame.load(Ordering::Relaxed)
     }
 }

@@ -7,18 +7,18 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::Shared;
+use super::Pace;
 use super::wire::Wire;
 
 pub(super) struct Metered<S> {
     io: S,
     wire: Arc<Wire>,
-    shared: Arc<Shared>,
+    pace: Arc<Pace>,
 }
 
 impl<S> Metered<S> {
-    pub(super) fn new(io: S, wire: Arc<Wire>, shared: Arc<Shared>) -> Self {
-        Metered { io, wire, shared }
+    pub(super) fn new(io: S, wire: Arc<Wire>, pace: Arc<Pace>) -> Self {
+        Metered { io, wire, pace }
     }
 }
 
@@ -28,7 +28,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         let read = buf.filled().len() - before;
         if read > 0 {
-            self.wire.meter().add_read(read, self.shared.pace.boot());
+            self.wire.meter().add_read(read, self.pace.boot());
         }
         polled
     }
