@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod code;
 pub mod command;
+pub mod control;
 pub mod daemon;
 pub mod desktop;
 pub mod id;

@@ -24,6 +24,13 @@ limits! {
     SYNC_URL_MAX: usize = 4096, "characters", "A URL of a file sync.";
     SYNC_TRY: Duration = secs(30), "time", "One attempt to read from a server.";
     SYNC_RETRY_FOR: Duration = secs(600), "time", "A download or git step that keeps failing on the network fails for good after this.";
+    SYNC_RETRY_BASE: Duration = millis(500), "time", "Longest wait before the second try; doubled for each further one.";
+    SYNC_RETRY_MAX: Duration = secs(30), "time", "Longest wait between two tries; far below SYNC_RETRY_FOR.";
+    SYNC_REDIRECTS: usize = 5, "redirects", "Redirects followed for one file; each is checked as the first address was.";
+    SYNC_MANIFEST_MAX: usize = 4 * MIB, "bytes", "A manifest; room for SYNC_FILES_MAX ordinary entries.";
+    SYNC_PARALLEL: usize = 4, "downloads", "Files of one file sync that are fetched side by side.";
+    SYNC_LISTED_MAX: usize = 32 * KIB, "bytes", "File names in the result of a file sync; the rest is counted.";
+    SYNC_GIT_TRY: Duration = secs(1800), "time", "One attempt of git to fetch or push; a peer that is silent for SYNC_TRY ends it sooner.";
 
     ["Worker"]
     WORKER_LEASE: Duration = secs(120), "time", "How long a worker may execute without a word of the relay.";
@@ -57,5 +64,8 @@ limits! {
     CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";
     CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";
     CONTROL_LIST_MAX: usize = 200, "operations", "Operations in one page of a list.";
+    CONTROL_RETRY: Duration = secs(1), "time", "How often the relay tries again to commit what its store refused.";
+    CONTROL_LATE_MAX: usize = 256, "answers", "Answers to a worker about operations that are not living, on their way at once; more are left to be offered again.";
+    SESSION_CANCELS_MAX: usize = 256, "cancellations", "Cancelled sessions of one device that its worker has not confirmed; more are refused.";
     CONTROL_RESULT_EDGE: usize = 32 * KIB, "bytes", "Head and tail of each stream in the result of an operation's task.";
 }
