@@ -28,6 +28,15 @@ pub(crate) fn started(_pid: u32) -> Option<String> {
     None
 }
 
+/// Whether the process that started then lives: a dead one that nobody reaped yet does not. Where a start time cannot be
+/// had, nobody can tell, and it is taken for alive.
+pub(crate) fn lives(pid: u32, started_then: Option<&str>) -> bool {
+    #[cfg(target_os = "linux")]
+    return stat(pid).is_some_and(|stat| stat.alive && Some(stat.started.as_str()) == started_then);
+    #[cfg(not(target_os = "linux"))]
+    return cfg!(windows) || started_then.is_some() && started(pid).as_deref() == started_then;
+}
+
 /// A living process that carries a mark in its environment.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) struct Marked {

@@ -26,9 +26,9 @@ impl Default for SystemClock {
     }
 }
 
-/// The clock that goes on while the machine sleeps; `None` where there is none.
+/// The clock that goes on while the machine sleeps, as every process of this boot reads it; `None` where there is none.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "macos"))]
-fn boot_reading() -> Option<Duration> {
+pub fn boot_reading() -> Option<Duration> {
     use nix::time::{ClockId, clock_gettime};
     #[cfg(target_os = "macos")]
     const BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
@@ -37,8 +37,9 @@ fn boot_reading() -> Option<Duration> {
     clock_gettime(BOOT).ok().map(Duration::from)
 }
 
+/// The clock that goes on while the machine sleeps, as every process of this boot reads it; `None` where there is none.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos")))]
-fn boot_reading() -> Option<Duration> {
+pub fn boot_reading() -> Option<Duration> {
     None
 }
 

@@ -88,6 +88,17 @@ pub struct Identity {
     pub boot: String,
     /// The mark in the environment of everything it starts.
     pub mark: String,
+    /// The control group that it and everything it starts live in, if that is its own.
+    pub scope: Option<String>,
+}
+
+/// `leader`: the process a runner started, so that it can be found without the runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leader {
+    /// Its process id, and that of its process group.
+    pub pid: u32,
+    /// When it started, as the system says it.
+    pub started: Option<String>,
 }
 
 /// `claim`: put in place once, whole, by whoever comes first; it decides whether anything ever ran.

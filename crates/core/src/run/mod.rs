@@ -5,7 +5,9 @@
 //! object per line: [`Ask`] and [`Tell`].
 
 mod files;
+mod segment;
 mod talk;
 
-pub use files::{Claim, End, Identity, Lease, Program, Spec};
+pub use files::{Claim, End, Identity, Leader, Lease, Program, Spec};
+pub use segment::{Segment, inside};
 pub use talk::{Ask, Tell, VERSION, VERSIONS};

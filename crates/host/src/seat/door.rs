@@ -1,21 +1,21 @@
 //! Where a holder listens to other processes of this user, and how they reach it: one question a connection, one JSON line.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_core::limits;
 use holdfast_core::seat::{Answer, Ask};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-#[cfg(unix)]
-#[path = "door_unix.rs"]
-mod system;
-#[cfg(windows)]
-#[path = "door_windows.rs"]
-mod system;
+use crate::local_socket::{self, Lines, write_line};
+
+/// Where the holder of a seat's folder listens.
+fn place(folder: &Path) -> PathBuf {
+    folder.join("holder.sock")
+}
 
 /// A question of another process, and where its answers go. Its connection ends when this is dropped.
 #[derive(Debug)]
@@ -29,19 +29,20 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Door {
     listening: AbortHandle,
-    place: system::Place,
+    place: PathBuf,
 }
 
 impl Door {
     /// Listens in a seat's folder. What stood there before is of a holder that is gone: the lock is ours.
     pub(super) fn open(folder: &Path, asked: mpsc::Sender<Asked>) -> io::Result<Door> {
-        let (mut listener, place) = system::listen(folder)?;
+        let place = place(folder);
+        let mut listener = local_socket::listen(&place)?;
         let places = Arc::new(Semaphore::new(limits::SEAT_PEERS));
         let listening = tokio::spawn(async move {
             loop {
                 // The place first: who finds none waits in the system's queue.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                let stream = match system::accept(&mut listener).await {
+                let stream = match local_socket::accept(&mut listener).await {
                     Ok(stream) => stream,
                     Err(e) => {
                         tracing::warn!("another process could not be listened to: {e}");
@@ -62,7 +63,7 @@ impl Door {
 
     /// Closes it and takes its name away, while the lock is still ours.
     pub(super) fn close(self) {
-        system::close(&self.place);
+        local_socket::close(&self.place);
     }
 }
 
@@ -74,10 +75,8 @@ impl Drop for Door {
 
 async fn serve(stream: impl AsyncRead + AsyncWrite, asked: mpsc::Sender<Asked>) -> io::Result<()> {
     let (reader, mut writer) = tokio::io::split(stream);
-    let mut lines = BufReader::new(reader).take(limits::SEAT_LINE_MAX as u64);
-    let mut line = String::new();
-    tokio::time::timeout(limits::SEAT_ASK_WAIT, lines.read_line(&mut line)).await??;
-    let ask = serde_json::from_str(&line)?;
+    let mut lines = Lines::new(reader, limits::SEAT_LINE_MAX);
+    let Some(ask) = tokio::time::timeout(limits::SEAT_ASK_WAIT, lines.next()).await?? else { return Ok(()) };
     let (answers, mut to_write) = mpsc::channel(2);
     if asked.send(Asked { ask, answers }).await.is_err() {
         return Ok(());
@@ -91,7 +90,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, asked: mpsc::Sender<Asked>) 
 /// A question to the holder, once it is connected.
 #[derive(Debug)]
 pub(super) struct Line {
-    stream: BufReader<system::Stream>,
+    answers: Lines<local_socket::Stream>,
     /// The process at the other end, as the system names it.
     pub(super) peer: Option<u32>,
 }
@@ -99,23 +98,13 @@ pub(super) struct Line {
 impl Line {
     /// Connects to the holder in a seat's folder and asks.
     pub(super) async fn ask(folder: &Path, ask: &Ask) -> io::Result<Line> {
-        let (mut stream, peer) = system::connect(folder).await?;
+        let (mut stream, peer) = local_socket::connect(&place(folder)).await?;
         write_line(&mut stream, ask).await?;
-        Ok(Line { stream: BufReader::new(stream), peer })
+        Ok(Line { answers: Lines::new(stream, limits::SEAT_LINE_MAX), peer })
     }
 
     /// The next answer; `None` when there is none that can be read.
     pub(super) async fn answer(&mut self) -> Option<Answer> {
-        let mut line = String::new();
-        let mut bounded = (&mut self.stream).take(limits::SEAT_LINE_MAX as u64);
-        bounded.read_line(&mut line).await.ok()?;
-        serde_json::from_str(&line).ok()
+        self.answers.next().await.ok().flatten()
     }
-}
-
-async fn write_line(to: &mut (impl AsyncWrite + Unpin), what: &impl serde::Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    to.write_all(&line).await?;
-    to.flush().await
 }

@@ -1,4 +1,4 @@
-//! The door as a socket in the seat's folder, for processes of this user only.
+//! A socket as a file, for processes of this user only.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,50 +7,44 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-pub(super) type Stream = UnixStream;
-
-/// The path of the socket.
-pub(super) type Place = PathBuf;
+pub(crate) type Stream = UnixStream;
 
 /// The longest path a socket may have, on the system that allows least.
 const PATH_MAX: usize = 103;
 
-fn socket(folder: &Path) -> PathBuf {
-    folder.join("holder.sock")
-}
-
-/// A path to the socket that is short enough for the system, as long as the folder is open.
-fn reach(folder: &Path) -> io::Result<(PathBuf, Option<File>)> {
-    let path = socket(folder);
+/// A path to the socket that is short enough for the system, as long as its folder is open.
+fn reach(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
     if path.as_os_str().len() <= PATH_MAX {
-        return Ok((path, None));
+        return Ok((path.to_path_buf(), None));
     }
-    if cfg!(target_os = "linux") {
+    if cfg!(target_os = "linux")
+        && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+    {
         use std::os::fd::AsRawFd as _;
         let open = File::open(folder)?;
-        return Ok((PathBuf::from(format!("/proc/self/fd/{}/holder.sock", open.as_raw_fd())), Some(open)));
+        return Ok((Path::new("/proc/self/fd").join(open.as_raw_fd().to_string()).join(name), Some(open)));
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{} is too long for a socket; HOLDFAST_STATE_DIR may name a shorter folder", path.display()),
-    ))
+    let why = format!("{} is too long for a socket; HOLDFAST_STATE_DIR may name a shorter folder", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-pub(super) fn listen(folder: &Path) -> io::Result<(UnixListener, Place)> {
-    let path = socket(folder);
-    match fs::symlink_metadata(&path) {
-        Ok(_) => fs::remove_file(&path)?,
+/// Listens at a path in a folder that nobody else gets into. What stood there is removed: whoever calls this knows that
+/// its holder is gone.
+pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => fs::remove_file(path)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
     // Nobody else gets into the folder, so the mode may come a moment later.
-    let (short, _open) = reach(folder)?;
+    let (short, _open) = reach(path)?;
     let listener = UnixListener::bind(short)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-    Ok((listener, path))
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
-pub(super) async fn accept(listener: &mut UnixListener) -> io::Result<UnixStream> {
+/// The next connection of a process of this user.
+pub(crate) async fn accept(listener: &mut UnixListener) -> io::Result<UnixStream> {
     loop {
         let (stream, _) = listener.accept().await?;
         if same_user(&stream)?.is_some() {
@@ -59,13 +53,13 @@ pub(super) async fn accept(listener: &mut UnixListener) -> io::Result<UnixStream
     }
 }
 
-pub(super) async fn connect(folder: &Path) -> io::Result<(UnixStream, Option<u32>)> {
-    let path = socket(folder);
-    let found = fs::symlink_metadata(&path)?;
+/// Connects to a process of this user, and says which it is where the system tells.
+pub(crate) async fn connect(path: &Path) -> io::Result<(UnixStream, Option<u32>)> {
+    let found = fs::symlink_metadata(path)?;
     if !found.file_type().is_socket() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a socket"));
     }
-    let (short, _open) = reach(folder)?;
+    let (short, _open) = reach(path)?;
     let stream = UnixStream::connect(short).await?;
     match same_user(&stream)? {
         Some(pid) => Ok((stream, pid)),
@@ -73,9 +67,10 @@ pub(super) async fn connect(folder: &Path) -> io::Result<(UnixStream, Option<u32
     }
 }
 
-pub(super) fn close(place: &Place) {
+/// Takes the name away.
+pub(crate) fn close(path: &Path) {
     // Already gone is as good.
-    let _ = fs::remove_file(place);
+    let _ = fs::remove_file(path);
 }
 
 /// The process at the other end, if it is this user's.

@@ -1,0 +1,27 @@
+//! Runs: processes of operations, each owned by a *runner* that outlives the worker.
+//!
+//! A run has a folder, `<data>/runs/<run id>-<attempt>/`. The worker [prepares](prepare) it and [starts](start) a runner on
+//! it; the runner puts its [claim](claim) in place before anything runs. Whoever comes later [looks](look) what became of it,
+//! and [attaches](attach) to a runner that lives.
+
+mod attach;
+mod claim;
+mod folder;
+mod leftovers;
+mod look;
+mod start;
+
+pub use attach::{Asker, Attached, attach};
+pub use claim::claim;
+pub use folder::{folder, prepare, socket, spec};
+pub use leftovers::{Leftovers, kill_leftovers};
+pub use look::{Found, look};
+pub use start::Starter;
+
+use std::time::Duration;
+
+/// The system's boot clock, by which leases are told to a runner: every process of this boot reads the same, it counts
+/// sleep, and nobody can set it. Where there is none it stands at zero.
+pub fn boot_clock() -> Duration {
+    holdfast_relay::boot_reading().unwrap_or_default()
+}
