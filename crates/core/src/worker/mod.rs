@@ -10,7 +10,9 @@
 mod io;
 mod ledger;
 mod machine;
+mod retry;
 
 pub use io::*;
 pub use ledger::{Change, Found, Known, LedgerError, Living, Row, Stored, Ticket};
 pub use machine::Worker;
+pub use retry::Retry;
