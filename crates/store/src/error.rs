@@ -8,9 +8,13 @@ use rusqlite::ErrorCode;
 /// Why the store did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The disk is full. Nothing was written; the same write may be tried again later.
+    /// There is no room: the disk is full, or the log is as long as it may be because somebody's open read keeps it from
+    /// being emptied. Nothing was written; the same write may be tried again later.
     #[error("the disk is full")]
     Full,
+    /// The read was cut off after [`holdfast_core::limits::STORE_READ_MAX`]; it may be made in pages.
+    #[error("the read took too long")]
+    Slow,
     /// Too many writes wait. Nothing was written.
     #[error("too many writes wait")]
     Busy,
@@ -42,7 +46,7 @@ impl StoreError {
         match self {
             StoreError::Full => Code::StorageFull,
             StoreError::Busy => Code::Busy,
-            StoreError::ReadOnly { .. } | StoreError::Closed => Code::Unavailable,
+            StoreError::ReadOnly { .. } | StoreError::Closed | StoreError::Slow => Code::Unavailable,
             StoreError::Newer | StoreError::Damaged | StoreError::Sqlite(_) => Code::InternalError,
         }
     }
@@ -61,6 +65,7 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full,
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged,
+            Some(ErrorCode::OperationInterrupted) => StoreError::Slow,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "store".into(), reason: "read-only".into() },
             _ => match error {
                 rusqlite::Error::SqliteFailure(code, _) => StoreError::Sqlite(code.to_string()),

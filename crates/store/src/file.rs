@@ -1,14 +1,47 @@
 //! The files of a store: private to this user, and opened with the settings that every connection needs.
 
-use std::fs;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use holdfast_core::limits;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::StoreError;
 
-pub(crate) fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
+/// SQLite's log, beside the main file.
+pub(crate) const LOG: &str = "-wal";
+/// Everything SQLite keeps beside the main file, itself first.
+pub(crate) const ALL: [&str; 3] = ["", LOG, "-shm"];
+
+/// A file beside another one: its name and a suffix.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Opens the one connection that writes.
+pub(crate) fn connect_writer(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS an ordinary sync leaves data in the drive's cache; elsewhere these mean nothing.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.query_row(&format!("PRAGMA journal_size_limit = {}", limits::STORE_LOG_KEPT), [], |_| Ok(()))?;
+    connection.set_prepared_statement_cache_capacity(limits::STORE_STATEMENTS);
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     // No SQLITE_OPEN_URI: a folder's name must not be read as options.
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|e| StoreError::ReadOnly { path: path.into(), reason: e.to_string() })?;
@@ -17,20 +50,41 @@ pub(crate) fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreE
     Ok(connection)
 }
 
+/// Cuts statements of a connection off that are still running after this time.
+pub(crate) fn allow(connection: &Connection, time: Option<Duration>) -> rusqlite::Result<()> {
+    /// Instructions between two looks at the clock: well below a millisecond.
+    const LOOK_EVERY: i32 = 10_000;
+    let until = time.map(|time| Instant::now() + time);
+    connection.progress_handler(LOOK_EVERY, until.map(|until| move || Instant::now() >= until))
+}
+
+/// Makes a folder and its parents, 0700.
 #[cfg(unix)]
-pub(crate) fn create_private(folder: &Path, file: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Opens a file, made 0600 when absent, and closes it to everybody else.
+#[cfg(unix)]
+pub(crate) fn create(file: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     // SQLite gives its -wal and -shm files the mode of the main file.
     let created = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(file)?;
     if created.metadata()?.permissions().mode() & 0o077 != 0 {
         created.set_permissions(fs::Permissions::from_mode(0o600))?;
     }
-    Ok(())
+    Ok(created)
 }
 
+/// Makes a folder and its parents.
 #[cfg(not(unix))]
-pub(crate) fn create_private(folder: &Path, file: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
-    fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file).map(drop)
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// Opens a file, made when absent.
+#[cfg(not(unix))]
+pub(crate) fn create(file: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file)
 }

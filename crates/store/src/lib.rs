@@ -4,8 +4,13 @@
 //! trace, and does not disturb its neighbours. When the disk is full, writes are refused with [`StoreError::Full`] until there is
 //! room again.
 
+mod damage;
 mod error;
 mod file;
+mod job;
+mod log;
+mod queue;
+mod reserve;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -13,18 +18,23 @@ use std::sync::Arc;
 
 use holdfast_core::limits;
 use parking_lot::Mutex;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 use tokio::sync::oneshot;
 
+use crate::log::Log;
+use crate::reserve::Reserve;
+use crate::writer::{Disk, Writer};
+
 pub use error::StoreError;
+pub use reserve::Room;
 
 /// The store. Clones share it; it closes with the last one.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 
 struct Inner {
-    writer: writer::Writer,
+    writer: Writer,
     readers: Mutex<Vec<Connection>>,
     path: PathBuf,
 }
@@ -42,25 +52,52 @@ pub struct Layout {
     pub file: &'static str,
     /// Every step of the schema, oldest first. A released step never changes; `PRAGMA user_version` counts those taken.
     pub steps: &'static [M<'static>],
+    /// How to tell the room on the disk, where a reserve of [`limits::STORE_RESERVE`] bytes is wanted: a file beside the
+    /// store that is given up when a final write finds the disk full. Ordinary writes are refused from then on until it
+    /// could be made again.
+    pub reserve: Option<Room>,
 }
 
 impl Store {
     /// Opens or creates a store in a folder, and takes the missing steps of its schema. Blocks; the folder is created with
-    /// mode 0700 and the file with 0600.
+    /// mode 0700 and the file with 0600. After a stop that was not clean the file is checked, for at most
+    /// [`limits::STORE_CHECK_MAX`].
     pub fn open(folder: &Path, layout: &Layout) -> Result<Store, StoreError> {
         let path = folder.join(layout.file);
         let cannot = |e: std::io::Error| StoreError::ReadOnly { path: path.clone(), reason: e.to_string() };
-        file::create_private(folder, &path).map_err(cannot)?;
-        let mut connection = file::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(|e| StoreError::from(e).at(&path))?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        Migrations::from_slice(layout.steps).to_latest(&mut connection).map_err(|e| match e {
-            rusqlite_migration::Error::MigrationDefinition(_) => StoreError::Newer,
-            rusqlite_migration::Error::RusqliteError { err, .. } => StoreError::from(err).at(&path),
-            other => StoreError::Sqlite(other.to_string()),
-        })?;
-        let writer = writer::Writer::start(connection)?;
+        file::create_folder(folder).map_err(cannot)?;
+        let mut reserve = layout.reserve.map(|room| Reserve::take(file::beside(&path, ".reserve"), room));
+        let connection = match prepare(&path, layout) {
+            // Even to open it takes some room. What was acknowledged must not become unreadable for want of it.
+            Err(StoreError::Full) if reserve.is_some() => {
+                reserve.as_mut().map(Reserve::free);
+                prepare(&path, layout)
+            }
+            other => other,
+        };
+        let connection = connection.map_err(|e| e.at(&path))?;
+        let log = Log::new(file::beside(&path, file::LOG));
+        let writer = Writer::start(Disk { connection, log, reserve })?;
         Ok(Store(Arc::new(Inner { writer, readers: Mutex::default(), path })))
+    }
+
+    /// As [`Store::open`]; but a damaged store is set aside and an empty one made in its place. Says where the damaged one is
+    /// now: `<file>.damaged-<unix seconds>`, of which the newest [`limits::STORE_DAMAGED_KEPT`] are kept.
+    pub fn open_or_set_aside(folder: &Path, layout: &Layout) -> Result<(Store, Option<PathBuf>), StoreError> {
+        match Store::open(folder, layout) {
+            Err(StoreError::Damaged) => {
+                let aside = Store::set_aside(folder, layout)?;
+                Ok((Store::open(folder, layout)?, Some(aside)))
+            }
+            other => Ok((other?, None)),
+        }
+    }
+
+    /// Sets the files of a closed store aside, as [`Store::open_or_set_aside`] does: for a store whose damage shows when it is
+    /// read. Says where they are now.
+    pub fn set_aside(folder: &Path, layout: &Layout) -> Result<PathBuf, StoreError> {
+        let path = folder.join(layout.file);
+        damage::set_aside(&path).map_err(|e| StoreError::ReadOnly { path, reason: e.to_string() })
     }
 
     /// Runs `work` on the writer thread inside a transaction and answers after the commit. An `Err` of `work` undoes what it did.
@@ -85,10 +122,34 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
         D: FnOnce(Result<T, E>) + Send + 'static,
     {
-        self.0.writer.submit(work, done);
+        self.0.writer.submit(job::ordinary(work, done));
     }
 
-    /// Runs a query on a blocking thread with a read-only connection; it sees everything committed before.
+    /// As [`Store::write`], for the end of something that was begun, a few rows: it still passes when ordinary writes are
+    /// refused for want of room, because it has the reserve. It may run more than once; only the last run counts.
+    pub async fn write_final<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (tell, told) = oneshot::channel();
+        self.submit_final(work, move |outcome| drop(tell.send(outcome)));
+        told.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// [`Store::write_final`] without waiting, as [`Store::submit`]. Both classes are committed in the order in which they
+    /// were handed in.
+    pub fn submit_final<T, F, D>(&self, work: F, done: D)
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+        D: FnOnce(Result<T, StoreError>) + Send + 'static,
+    {
+        self.0.writer.submit(job::last(work, done));
+    }
+
+    /// Runs a query on a blocking thread with a read-only connection; it sees everything committed before. A query is cut
+    /// off with [`StoreError::Slow`] after [`limits::STORE_READ_MAX`]: a long one is made in pages, one read each.
     pub async fn read<T, E, F>(&self, query: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -106,11 +167,13 @@ impl Store {
         let pooled = self.0.readers.lock().pop();
         let connection = match pooled {
             Some(connection) => connection,
-            None => file::connect(&self.0.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+            None => file::connect_reader(&self.0.path)?,
         };
+        file::allow(&connection, Some(limits::STORE_READ_MAX)).map_err(StoreError::from)?;
         let answer = query(&connection);
         let mut readers = self.0.readers.lock();
-        if readers.len() < limits::STORE_READERS {
+        // One that was left inside a transaction would keep the log from being emptied.
+        if connection.is_autocommit() && readers.len() < limits::STORE_READERS {
             readers.push(connection);
         }
         answer
@@ -121,4 +184,20 @@ impl Store {
         self.0.writer.close();
         self.0.readers.lock().clear();
     }
+}
+
+/// Makes the file ready for its writer.
+fn prepare(path: &Path, layout: &Layout) -> Result<Connection, StoreError> {
+    file::create(path).map_err(|e| StoreError::ReadOnly { path: path.into(), reason: e.to_string() })?;
+    let stopped_hard = damage::was_stopped_hard(path)?;
+    let mut connection = file::connect_writer(path)?;
+    if stopped_hard {
+        damage::check(&connection)?;
+    }
+    Migrations::from_slice(layout.steps).to_latest(&mut connection).map_err(|e| match e {
+        rusqlite_migration::Error::MigrationDefinition(_) => StoreError::Newer,
+        rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
+        other => StoreError::Sqlite(other.to_string()),
+    })?;
+    Ok(connection)
 }

@@ -1,95 +1,41 @@
 //! The one thread that writes, and its group commit.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use holdfast_core::limits;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::StoreError;
-
-/// A write on its way: run inside the transaction, then settled with the fate of that transaction.
-trait Write: Send {
-    /// `false` when what it did must be undone.
-    fn run(&mut self, connection: &Connection) -> bool;
-    /// Tells the outcome.
-    fn settle(self: Box<Self>, commit: Result<(), StoreError>);
-}
-
-struct Job<F, D, T, E> {
-    work: Option<F>,
-    outcome: Option<Result<T, E>>,
-    done: D,
-}
-
-impl<F, D, T, E> Write for Job<F, D, T, E>
-where
-    T: Send,
-    E: From<StoreError> + Send,
-    F: FnOnce(&Connection) -> Result<T, E> + Send,
-    D: FnOnce(Result<T, E>) + Send,
-{
-    fn run(&mut self, connection: &Connection) -> bool {
-        let Some(work) = self.work.take() else { return false };
-        // A defect in one write must not take the store away from everybody.
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)))
-            .unwrap_or_else(|_| Err(StoreError::Sqlite("a write panicked".into()).into()));
-        self.outcome.insert(outcome).is_ok()
-    }
-
-    fn settle(self: Box<Self>, commit: Result<(), StoreError>) {
-        let outcome = match (self.outcome, commit) {
-            (Some(Err(own)), _) => Err(own),
-            (Some(Ok(value)), Ok(())) => Ok(value),
-            (_, Err(store)) => Err(store.into()),
-            (None, Ok(())) => Err(StoreError::Closed.into()),
-        };
-        (self.done)(outcome);
-    }
-}
+use crate::job::{Class, Job, Ran};
+use crate::log::Log;
+use crate::queue::{Pace, Queue};
+use crate::reserve::Reserve;
 
 /// Hands writes to the thread.
 pub(crate) struct Writer {
-    queue: Mutex<Option<SyncSender<Box<dyn Write>>>>,
+    queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection) -> Result<Writer, StoreError> {
-        let (queue, jobs) = sync_channel(limits::STORE_QUEUE);
+    pub(crate) fn start(disk: Disk) -> Result<Writer, StoreError> {
+        let queue = Arc::new(Queue::new());
+        let line = queue.clone();
         let thread = std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || run(connection, &jobs))
+            .spawn(move || run(disk, &line))
             .map_err(|e| StoreError::Sqlite(e.to_string()))?;
-        Ok(Writer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
+        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(crate) fn submit<T, E, F, D>(&self, work: F, done: D)
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
-        D: FnOnce(Result<T, E>) + Send + 'static,
-    {
-        let job: Box<dyn Write> = Box::new(Job { work: Some(work), outcome: None, done });
-        // The lock is let go before a refused job is told, because `done` may write again.
-        let refused = match &*self.queue.lock() {
-            None => Some((job, StoreError::Closed)),
-            Some(queue) => match queue.try_send(job) {
-                Ok(()) => None,
-                Err(TrySendError::Full(job)) => Some((job, StoreError::Busy)),
-                Err(TrySendError::Disconnected(job)) => Some((job, StoreError::Closed)),
-            },
-        };
-        if let Some((job, why)) = refused {
-            job.settle(Err(why));
-        }
+    pub(crate) fn submit(&self, job: Job) {
+        self.queue.push(job);
     }
 
     pub(crate) fn close(&self) {
-        drop(self.queue.lock().take());
+        self.queue.close();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -106,42 +52,98 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: Connection, jobs: &Receiver<Box<dyn Write>>) {
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        while group.len() < limits::STORE_GROUP
-            && let Ok(next) = jobs.try_recv()
-        {
-            group.push(next);
-        }
-        commit(&connection, group);
-    }
-    // Leaves no -wal file behind a clean stop; without it the next start replays the log, which is as good.
-    drop(connection.pragma_update(None, "wal_checkpoint", "TRUNCATE"));
+/// What the thread works with.
+pub(crate) struct Disk {
+    pub(crate) connection: Connection,
+    pub(crate) log: Log,
+    pub(crate) reserve: Option<Reserve>,
 }
 
-fn commit(connection: &Connection, mut group: Vec<Box<dyn Write>>) {
-    let fate = write_all(connection, &mut group);
-    if fate.is_err() && !connection.is_autocommit() {
-        // Fails only when SQLite has already rolled back.
-        drop(connection.execute_batch("ROLLBACK"));
+fn run(mut disk: Disk, queue: &Queue) {
+    let mut pace = Pace { size: 1, took: Duration::ZERO };
+    while let Some(group) = queue.next(pace) {
+        let (size, began) = (group.len(), Instant::now());
+        disk.write(group);
+        pace = Pace { size, took: began.elapsed() };
+        disk.log.tend(&disk.connection);
     }
-    for job in group {
+    // Leaves no log behind a clean stop; without it the next start replays the log, which is as good.
+    disk.log.empty(&disk.connection);
+}
+
+impl Disk {
+    fn write(&mut self, mut group: Vec<Job>) {
+        let mut gave_up = false;
+        while !group.is_empty() {
+            let least = self.least();
+            let (mut open, refused) =
+                group.into_iter().partition(|job| least.is_some_and(|least| job.class() >= least));
+            settle(refused, &Err(StoreError::Full));
+            let Some(least) = least else { return };
+            let (run, fate) = self.commit(&mut open, least);
+            group = open.split_off(run);
+            if fate == Err(StoreError::Full) && !gave_up && open.iter().any(|job| job.class() == Class::Final) {
+                // Without their neighbours, and with the reserve, final writes may still fit.
+                gave_up = true;
+                self.reserve.as_mut().map(Reserve::free);
+                let (last, ordinary) = open.into_iter().partition(|job| job.class() == Class::Final);
+                settle(ordinary, &fate);
+                group.splice(..0, last);
+            } else {
+                settle(open, &fate);
+            }
+        }
+    }
+
+    /// The least class that is admitted now.
+    fn least(&mut self) -> Option<Class> {
+        if !self.log.has_room(Class::Ordinary) {
+            self.log.empty(&self.connection);
+        }
+        let held = self.reserve.as_mut().is_none_or(Reserve::held);
+        [Class::Ordinary, Class::Final]
+            .into_iter()
+            .find(|&class| self.log.has_room(class) && (held || class == Class::Final))
+    }
+
+    /// Runs writes in one transaction, and says how many before the log had no more room for the class.
+    fn commit(&self, jobs: &mut [Job], class: Class) -> (usize, Result<(), StoreError>) {
+        let mut run = jobs.len();
+        let fate = self.transact(jobs, class, &mut run);
+        if fate.is_err() && !self.connection.is_autocommit() {
+            // Fails only when SQLite has already rolled back.
+            drop(self.connection.execute_batch("ROLLBACK"));
+        }
+        (run, fate)
+    }
+
+    fn transact(&self, jobs: &mut [Job], class: Class, run: &mut usize) -> Result<(), StoreError> {
+        let step = |sql: &'static str| self.connection.prepare_cached(sql)?.execute([]).map(drop);
+        step("BEGIN IMMEDIATE")?;
+        for (place, job) in jobs.iter_mut().enumerate() {
+            // What a big transaction changed stands in the log before its commit.
+            if place > 0 && !self.log.has_room(class) {
+                *run = place;
+                break;
+            }
+            step("SAVEPOINT one")?;
+            let ran = job.run(&self.connection);
+            if self.connection.is_autocommit() || ran == Ran::Full {
+                // SQLite may have rolled the whole transaction back, neighbours included.
+                return Err(StoreError::Full);
+            }
+            if ran == Ran::Undo {
+                step("ROLLBACK TO one")?;
+            }
+            step("RELEASE one")?;
+        }
+        step("COMMIT")?;
+        Ok(())
+    }
+}
+
+fn settle(jobs: Vec<Job>, fate: &Result<(), StoreError>) {
+    for job in jobs {
         job.settle(fate.clone());
     }
-}
-
-fn write_all(connection: &Connection, group: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    for job in group.iter_mut() {
-        connection.execute_batch("SAVEPOINT one")?;
-        let keep = job.run(connection);
-        if connection.is_autocommit() {
-            // A full disk made SQLite roll the whole transaction back, neighbours included.
-            return Err(StoreError::Full);
-        }
-        connection.execute_batch(if keep { "RELEASE one" } else { "ROLLBACK TO one; RELEASE one" })?;
-    }
-    connection.execute_batch("COMMIT")?;
-    Ok(())
 }

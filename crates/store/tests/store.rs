@@ -18,7 +18,7 @@ fn open(folder: &Path) -> Result<Store, StoreError> {
         "CREATE TABLE left_side (n INTEGER PRIMARY KEY, fill BLOB);
          CREATE TABLE right_side (n INTEGER PRIMARY KEY);",
     )];
-    Store::open(folder, &Layout { file: FILE, steps: STEPS })
+    Store::open(folder, &Layout { file: FILE, steps: STEPS, reserve: None })
 }
 
 /// A write of two rows that belong together.

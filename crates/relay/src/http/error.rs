@@ -53,7 +53,7 @@ impl From<StoreError> for ApiError {
         let code = error.code().as_str();
         match error {
             StoreError::Full => ApiError::new(StatusCode::INSUFFICIENT_STORAGE, code, "the relay's disk is full"),
-            StoreError::Busy | StoreError::Closed | StoreError::ReadOnly { .. } => {
+            StoreError::Busy | StoreError::Closed | StoreError::Slow | StoreError::ReadOnly { .. } => {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, "the relay cannot store this now")
             }
             StoreError::Newer | StoreError::Damaged | StoreError::Sqlite(_) => {
