@@ -388,6 +388,7 @@ ui-day-before = Before this start: only outages are known
 
 ui-tab-connect = Connect
 ui-tab-clients = Clients
+ui-tab-operations = Operations
 ui-tab-devices = Devices
 ui-tab-log = Log
 ui-tab-settings = Settings
@@ -733,3 +734,86 @@ ui-seat-state-failed = Gave up
 ui-body-asked = Asked
 ui-body-answered = Answered
 ui-body-cut = , the beginning of { $bytes } bytes
+
+## Durable operations
+
+ui-operations = Operations
+ui-operations-worker = Worker
+ui-operations-no-worker = No worker runs in this process. Start it, or join a relay first.
+ui-operations-none = Nothing was asked for yet. An operation outlives the network, the relay and this app; a client starts one with start_operation, you with:
+ui-operations-closed = The disk is full since { $since }: new operations are refused until there is room. What runs goes on.
+ui-operations-row-state = Connection
+ui-operations-row-cause = Cause
+ui-operations-row-next = Next try in
+ui-operations-row-lease = Lease
+ui-operations-row-running = Now
+ui-operations-row-stalled = Stalled
+ui-operations-row-behind = Output
+ui-operations-row-results = Results
+ui-operations-link-stopped = Stopped
+ui-operations-link-connecting = Connecting
+ui-operations-link-healthy = Connected
+ui-operations-link-blip = Reconnecting
+ui-operations-link-outage = No connection
+ui-operations-link-recovering = Recovering
+ui-operations-link-sign-in-needed = Sign in needed
+ui-operations-link-incompatible = Update needed
+ui-operations-lease-none = Expired. Work that must not run unsupervised is stopped; the rest goes on.
+ui-operations-lease-renewed = Held, renewed by the relay
+ui-operations-lease-left = Not renewed, { $left } left
+ui-operations-counts = { $running ->
+    [one] { $running } runs
+   *[other] { $running } run
+}, { $waiting ->
+    [one] { $waiting } waits
+   *[other] { $waiting } wait
+}
+ui-operations-stalled = { $count ->
+    [one] { $count } waits for room for its output
+   *[other] { $count } wait for room for their output
+}
+ui-operations-behind = { $size } not yet at the relay
+ui-operations-results = { $count ->
+    [one] { $count } result not yet at the relay
+   *[other] { $count } results not yet at the relay
+}
+ui-operation-state-received = waits
+ui-operation-state-starting = starting
+ui-operation-state-running = running
+ui-operation-state-completed = done
+ui-operation-state-failed = failed
+ui-operation-state-cancelled = cancelled
+ui-operation-state-expired = never started
+ui-operation-state-unknown = outcome unknown
+ui-operation-kind-exec = Command
+ui-operation-kind-pty-open = Terminal
+ui-operation-kind-exec-stdin = Input
+ui-operation-kind-pty-input = Input
+ui-operation-kind-pty-resize = Terminal size
+ui-operation-kind-pty-close = Terminal closed
+ui-operation-kind-file-sync = File sync
+ui-operation-kind-sync-workspace = Git sync
+ui-operation-kind-create-project-branch = New branch
+ui-operation-kind-workspace-config = Configuration
+ui-operation-kind-port-forward-connect = Port forward
+ui-operation-for = for { $time }
+ui-operation-exit = exit code { $code }
+ui-operation-stops = stops when the lease ends
+ui-operation-stalled = Its output finds no room since { $since }: the program waits, nothing is lost.
+ui-operation-cancel = Cancel
+ui-operation-cancel-title = Cancel this operation?
+ui-operation-cancel-what = If it runs, its whole process tree is ended. If it has not started, it never will.
+ui-operation-dismiss = Dismiss
+ui-work-running = { $count ->
+    [one] { $count } runs
+   *[other] { $count } run
+}
+ui-work-waiting = { $count ->
+    [one] { $count } waits
+   *[other] { $count } wait
+}
+ui-work-unknown = { $count ->
+    [one] { $count } with an unknown outcome
+   *[other] { $count } with unknown outcomes
+}
+ui-work-open = Show

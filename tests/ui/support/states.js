@@ -31,9 +31,34 @@ export const seat = (now, change = {}) => ({
 });
 
 export const base = (now, change = {}) => ({
-  seq: 1, taken_at: now, app: app(now), relay: relay(now), calls: calls(), seat: null, consents: [], questions: [],
+  seq: 1, taken_at: now, app: app(now), relay: relay(now), calls: calls(), worker: null, seat: null, consents: [], questions: [],
   outages: [], health: [], ...change,
 });
+
+const operation = (now, id, change = {}) => ({
+  id: `op_${id}`, kind: 'exec', summary: 'cargo test', state: 'running', since: now - 3 * MIN, exit_code: null, behind_bytes: 0,
+  stalled_since: null, on_lease_expiry: 'continue', note: null, ...change,
+});
+export const worker = (now, change = {}) => ({
+  state: 'healthy', since: now - 2 * H, cause: null, next_try_at: null,
+  lease: { held: true, ends_at: now + 115 * S, renewed: true, generation: 1 },
+  counts: { waiting: 0, running: 1, stalled: 0, unknown: 0 },
+  behind_bytes: 0, results_waiting: 0, admission_closed: null, operations: [operation(now, 'a')], ...change,
+});
+
+/** A worker whose relay is away: a lease that runs out, output and results that wait, an outcome nobody knows. */
+export const workerAway = (now) =>
+  worker(now, {
+    state: 'outage', since: now - 20 * S, cause: 'the network changed', next_try_at: now + 2 * S,
+    lease: { held: true, ends_at: now + 100 * S, renewed: false, generation: 2 },
+    counts: { waiting: 1, running: 2, stalled: 1, unknown: 1 }, behind_bytes: 3_240_000, results_waiting: 1,
+    operations: [
+      operation(now, 'a', { behind_bytes: 3_240_000, stalled_since: now - 10 * S, on_lease_expiry: 'stop' }),
+      operation(now, 'b', { state: 'received', summary: 'make bench', since: now - 9 * S }),
+      operation(now, 'c', { state: 'completed', summary: 'git fetch', exit_code: 0, since: now - 8 * MIN }),
+      operation(now, 'd', { state: 'unknown', summary: 'deploy --now', since: now - 9 * MIN, note: 'the machine restarted while it ran' }),
+    ],
+  });
 
 export const empty = (now) =>
   base(now, {

@@ -243,6 +243,12 @@ export type Command = { "command": "start",
   allow: boolean,
   /** The same answer for this client until the process ends. */
   remember?: boolean,
+} | { "command": "operation_cancel",
+  /** Its id. */
+  operation: string,
+} | { "command": "operation_dismiss",
+  /** Its id. */
+  operation: string,
 } | { "command": "seat_take",
   /** Waits until it is free instead of taking it from a holder that lives. */
   wait?: boolean,
@@ -392,7 +398,7 @@ export type DrillOrder = {
 };
 
 /** A part of Holdfast that can be started and stopped by itself. */
-export type Engine = "relay" | "link" | "channels";
+export type Engine = "relay" | "link" | "worker" | "channels";
 
 /** Whether an engine runs. */
 export type EngineState = "running" | "stopping" | "stopped" | "failed";
@@ -421,6 +427,21 @@ export type GrantView = {
   created: number,
   /** Seconds since 1970, a minute behind at most; `None` if never. */
   last_used: number | null,
+};
+
+/** The kind of a request, as lists show it and stores keep it. */
+export type Kind = "exec" | "pty_open" | "exec_stdin" | "pty_input" | "pty_resize" | "pty_close" | "file_sync" | "sync_workspace" | "create_project_branch" | "workspace_config" | "port_forward_connect";
+
+/** The execution lease. */
+export type LeaseStatus = {
+  /** Whether it is in force. */
+  held: boolean,
+  /** When it ends unless it is renewed; shown as a countdown while it is not. */
+  ends_at: number | null,
+  /** Whether it is being renewed now: the worker is live. */
+  renewed: boolean,
+  /** Grows by one each time it expired. */
+  generation: number,
 };
 
 /** How daemon and relay speak to each other. */
@@ -485,8 +506,35 @@ export type NoticesConfig = {
   still_running: boolean,
 };
 
+/** What happens to a run whose lease expired. */
+export type OnLeaseExpiry = "continue" | "stop";
+
 /** What a start does about the seat. */
 export type OnStart = "if-vacant" | "take" | "off";
+
+/** One operation in a list. */
+export type OperationRow = {
+  /** Its id. */
+  id: string,
+  /** What kind of work it is. */
+  kind: Kind,
+  /** What it does, in a few words; cleaned and redacted. */
+  summary: string,
+  /** How it stands. */
+  state: State,
+  /** Since when it stands so. */
+  since: number,
+  /** Its exit code, if it ended with one. */
+  exit_code: number | null,
+  /** Output that the relay has not acknowledged, in bytes. */
+  behind_bytes: number,
+  /** Since when its program waits for room. */
+  stalled_since: number | null,
+  /** What happens when the lease ends. */
+  on_lease_expiry: OnLeaseExpiry,
+  /** Why it failed or what is known of it, in one sentence. */
+  note: string | null,
+};
 
 /** One time during which the relay was away for longer than a blip. */
 export type Outage = {
@@ -656,6 +704,9 @@ export type SecretsConfig = {
 /** How bad a warning is; the order is that of the tray's icon. */
 export type Severity = "info" | "warning" | "needs_you";
 
+/** How an operation stands, in the order of its life; the last five are ends. */
+export type State = "queued" | "received" | "starting" | "running" | "completed" | "failed" | "cancelled" | "expired" | "unknown";
+
 /** Everything a reader needs to draw the product, taken at one moment. */
 export type StatusSnapshot = {
   /** Grows by one with every snapshot; a gap in a stream means: fetch a whole snapshot. */
@@ -668,6 +719,8 @@ export type StatusSnapshot = {
   relay: RelayStatus,
   /** Calls as this device sees them. */
   calls: CallCounts,
+  /** Durable operations; `None` where no worker is hosted. */
+  worker: WorkerStatus | null,
   /** The seat at the chat service; `None` while no channel is set up. */
   seat: SeatStatus | null,
   /** Clients that wait to be let in, oldest first. */
@@ -742,6 +795,43 @@ export type Warning = {
 
 /** What is wrong. The texts are stable. */
 export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
+
+/** Numbers of operations. */
+export type WorkerCounts = {
+  /** Received, not started. */
+  waiting: number,
+  /** Starting or running. */
+  running: number,
+  /** Of the running: those whose program waits because its output finds no room. */
+  stalled: number,
+  /** Ended with an unknown outcome, of the ones shown. */
+  unknown: number,
+};
+
+/** The worker: its connection, its lease, its operations. */
+export type WorkerStatus = {
+  /** Its own connection to the relay. */
+  state: LinkState,
+  /** Since when. */
+  since: number,
+  /** Why it is not healthy, in plain words. */
+  cause: string | null,
+  /** When the next try begins. */
+  next_try_at: number | null,
+  /** The execution lease. */
+  lease: LeaseStatus,
+  /** How many operations have not ended, and how many ended without an outcome lately. */
+  counts: WorkerCounts,
+  /** Output written here that the relay has not acknowledged, in bytes. */
+  behind_bytes: number,
+  /** Results that the relay has not acknowledged. */
+  results_waiting: number,
+  /** Since when new operations are refused because the disk is full. */
+  admission_closed: number | null,
+  /** Living operations, oldest first, then the latest ended ones; at most
+  * [`crate::limits::WORKER_SHOWN`]. */
+  operations: Array<OperationRow>,
+};
 
 /** Where file tools work. */
 export type WorkspaceConfig = {

@@ -7,6 +7,7 @@ import Connect from './Connect.svelte';
 import Devices from './Devices.svelte';
 import Drill from './Drill.svelte';
 import Log from './Log.svelte';
+import Operations from './Operations.svelte';
 import Settings from './Settings.svelte';
 
 export interface Tab {
@@ -21,6 +22,7 @@ export interface Tab {
 
 export const tabs: Tab[] = [
   { id: 'connect', title: 'ui-tab-connect', panel: Connect },
+  { id: 'operations', title: 'ui-tab-operations', panel: Operations },
   { id: 'clients', title: 'ui-tab-clients', panel: Clients },
   { id: 'devices', title: 'ui-tab-devices', panel: Devices },
   { id: 'drill', title: 'ui-tab-drill', panel: Drill, quiet: true },
