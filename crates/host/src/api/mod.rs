@@ -7,6 +7,7 @@
 pub mod client;
 mod guard;
 mod lines;
+mod operations;
 mod page;
 mod routes;
 mod serve;

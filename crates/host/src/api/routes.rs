@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::page;
+use super::{operations, page};
 use crate::config::{ConfigView, LogLevel};
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
@@ -45,6 +45,7 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/config", get(config))
         .route("/api/doctor", get(examine))
         .route("/api/drill", post(drill))
+        .merge(operations::router())
         .fallback(page::file)
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "invalid_request", "this endpoint takes another method")

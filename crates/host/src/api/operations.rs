@@ -1,0 +1,53 @@
+//! Durable operations of this machine, for the window and the command line: passed on to the relay, which keeps them.
+//!
+//! The relay answers for this device alone, because the device's credential is what it is asked with. The credential
+//! stays here: who asks has this API's own.
+
+use axum::body::{Body as Stream, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use axum::Router;
+use holdfast_core::wire::TOKEN_HEADER;
+use secrecy::ExposeSecret as _;
+
+use super::routes::{Body, Refusal, refuse};
+use crate::http_client;
+use crate::resident::Resident;
+
+/// What goes along of a request, and of an answer. The relay's own headers begin with `x-operation-`.
+const PASSED: [HeaderName; 4] =
+    [header::CONTENT_TYPE, header::ACCEPT, header::CACHE_CONTROL, HeaderName::from_static("last-event-id")];
+
+pub(super) fn router() -> Router<Resident> {
+    Router::new().route("/api/operations", any(pass_on)).route("/api/operations/{*rest}", any(pass_on))
+}
+
+async fn pass_on(
+    State(resident): State<Resident>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let body: Bytes =
+        body.map_err(|e| refuse(e.status(), "invalid_request", "the body is too large or did not arrive"))?;
+    let away = |why: &str| refuse(StatusCode::SERVICE_UNAVAILABLE, "unavailable", why);
+    let running = resident.running().map_err(|e| away(&e.message))?;
+    let caller = running.link.as_ref().and_then(|link| link.caller());
+    let (relay, token, ca_file) = caller.ok_or_else(|| away("this machine is joined to no relay, or runs none"))?;
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    let url = relay.join(path).map_err(|_| away("the relay's address cannot be used"))?;
+    let client = http_client::to_relay(ca_file.as_deref()).await.map_err(|e| away(&e.to_string()))?;
+    let request = client.request(method, url).headers(passed(&headers)).body(body);
+    let answer = request.header(TOKEN_HEADER, token.expose_secret()).send().await;
+    let answer = answer.map_err(|e| away(&format!("the relay cannot be asked: {}", http_client::root_cause(&e))))?;
+    let (status, headers) = (answer.status(), passed(answer.headers()));
+    Ok((status, headers, Stream::from_stream(answer.bytes_stream())).into_response())
+}
+
+fn passed(headers: &HeaderMap) -> HeaderMap {
+    let goes = |name: &HeaderName| PASSED.contains(name) || name.as_str().starts_with("x-operation-");
+    headers.iter().filter(|(name, _)| goes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
