@@ -5,6 +5,7 @@ mod channel;
 mod edit;
 mod error;
 mod notices;
+mod reach;
 mod read;
 mod reload;
 mod watch;
@@ -14,6 +15,7 @@ pub use channel::{ChannelConfig, ChannelService, OnStart};
 pub use edit::{ConfigView, EditError, edit, view};
 pub use error::ConfigError;
 pub use notices::NoticesConfig;
+pub use reach::{AllowedHost, ForwardConfig, Ports, SyncConfig};
 pub use read::{parse, read, schema};
 pub use reload::{Applied, apply};
 pub use watch::watch;
@@ -42,6 +44,10 @@ pub struct Config {
     pub ask: AskConfig,
     /// Where file tools work.
     pub workspace: WorkspaceConfig,
+    /// From where files may be fetched.
+    pub sync: SyncConfig,
+    /// To which ports of this machine connections may be opened for clients.
+    pub forward: ForwardConfig,
     /// Sleep.
     pub power: PowerConfig,
     /// What is remembered of calls.

@@ -119,6 +119,10 @@ mod tests {
     fn what_is_wrong_is_told_with_line_column_and_the_nearest_key() {
         let table = [
             ("lnk = 1", "c.toml:1:1: unknown key `lnk`; did you mean `link`?"),
+            (
+                "[forward]\nallow_ports = [\"9-8\"]",
+                "c.toml:2:16: a port from 1 to 65535, or two of them as in \"5000-5009\"",
+            ),
             ("[relay]\n  lisen = \"x\"", "c.toml:2:3: unknown key `lisen` in [relay]; did you mean `listen`?"),
             ("# ä\nrelay.publicUrl = 1", "c.toml:2:7: unknown key `publicUrl` in [relay]; did you mean `public_url`?"),
             ("[log]\nqqqqqqqqqqqq = 1", "c.toml:2:1: unknown key `qqqqqqqqqqqq` in [log]; known here: level"),
@@ -162,7 +166,21 @@ mod tests {
         let keys = |v: &Value| v["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(
             keys(schema.as_value()),
-            ["relay", "link", "policy", "ask", "workspace", "power", "calls", "channel", "notices", "secrets", "log"]
+            [
+                "relay",
+                "link",
+                "policy",
+                "ask",
+                "workspace",
+                "sync",
+                "forward",
+                "power",
+                "calls",
+                "channel",
+                "notices",
+                "secrets",
+                "log"
+            ]
         );
         assert_eq!(schema.as_value()["properties"]["policy"]["properties"]["profile"]["enum"][2], "agent");
     }

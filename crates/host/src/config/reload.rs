@@ -18,9 +18,21 @@ pub struct Applied {
     pub not_loosened: Option<Profile>,
 }
 
+impl Applied {
+    /// Notes a list of which only what it takes away counts at once; what it adds waits for a restart.
+    fn narrowed<T: PartialEq>(&mut self, key: String, running: &T, edited: &T, now: &T) {
+        if now != edited {
+            self.restart.push(key.clone());
+        }
+        if now != running {
+            self.changed.push(key);
+        }
+    }
+}
+
 /// Applies what can be applied: the log level, the notices, how calls are treated, the channel, and a stricter policy. Everything else waits for a
-/// restart. `may_loosen` is for a policy that the owner asked for by a command, not by an edit of the file.
-pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
+/// restart. `asked` tells the keys that the owner set by a command, not by an edit of the file: those may loosen the policy.
+pub fn apply(running: &Config, edited: &Config, asked: impl Fn(&str) -> bool) -> Applied {
     let mut applied =
         Applied { running: running.clone(), changed: Vec::new(), restart: Vec::new(), not_loosened: None };
     for key in differing_keys(running, edited) {
@@ -49,7 +61,17 @@ pub fn apply(running: &Config, edited: &Config, may_loosen: bool) -> Applied {
                 applied.running.calls = edited.calls.clone();
                 applied.changed.push(key);
             }
-            "policy.profile" if may_loosen || edited.policy.in_force() <= running.policy.in_force() => {
+            "sync.allow_hosts" => {
+                let now = if asked(&key) { edited.sync.clone() } else { edited.sync.common(&running.sync) };
+                applied.narrowed(key, &running.sync, &edited.sync, &now);
+                applied.running.sync = now;
+            }
+            "forward.allow_ports" => {
+                let now = if asked(&key) { edited.forward.clone() } else { edited.forward.common(&running.forward) };
+                applied.narrowed(key, &running.forward, &edited.forward, &now);
+                applied.running.forward = now;
+            }
+            "policy.profile" if asked(&key) || edited.policy.in_force() <= running.policy.in_force() => {
                 applied.running.policy = edited.policy.clone();
                 applied.changed.push(key);
             }
@@ -82,6 +104,10 @@ mod tests {
     use super::*;
     use crate::config::{LogLevel, PolicyConfig};
 
+    fn nothing(_: &str) -> bool {
+        false
+    }
+
     fn with_profile(profile: Profile) -> Config {
         Config { policy: PolicyConfig { profile: Some(profile) }, ..Config::default() }
     }
@@ -89,14 +115,30 @@ mod tests {
     #[test]
     fn a_reload_tightens_the_policy_and_never_loosens_it() {
         let agent = with_profile(Profile::Agent);
-        let tighter = apply(&agent, &with_profile(Profile::Review), false);
+        let tighter = apply(&agent, &with_profile(Profile::Review), nothing);
         assert_eq!(tighter.running.policy.in_force(), Profile::Review);
         assert_eq!(tighter.changed, ["policy.profile"]);
-        let looser = apply(&agent, &with_profile(Profile::Full), false);
+        let looser = apply(&agent, &with_profile(Profile::Full), nothing);
         assert_eq!(looser.running, agent);
         assert_eq!(looser.not_loosened, Some(Profile::Full));
-        let wanted = apply(&agent, &with_profile(Profile::Full), true);
+        let wanted = apply(&agent, &with_profile(Profile::Full), |key| key == "policy.profile");
         assert_eq!((wanted.running.policy.in_force(), wanted.not_loosened), (Profile::Full, None));
+    }
+
+    #[test]
+    fn a_reload_takes_hosts_and_ports_away_and_never_adds_any() {
+        let reach = |hosts: &[&str], ports: serde_json::Value| {
+            let value = serde_json::json!({"sync": {"allow_hosts": hosts}, "forward": {"allow_ports": ports}});
+            serde_json::from_value::<Config>(value).unwrap()
+        };
+        let running = reach(&["a.example", "b.example"], serde_json::json!(["3000-3009"]));
+        let edited = reach(&["b.example", "c.example"], serde_json::json!(["3005-3020"]));
+        let applied = apply(&running, &edited, nothing);
+        assert_eq!(applied.running, reach(&["b.example"], serde_json::json!(["3005-3009"])));
+        assert_eq!(applied.changed, ["forward.allow_ports", "sync.allow_hosts"]);
+        assert_eq!(applied.restart, ["forward.allow_ports", "sync.allow_hosts"]);
+        let asked = apply(&running, &edited, |_| true);
+        assert_eq!((asked.running, asked.restart), (edited, vec![]));
     }
 
     #[test]
@@ -106,7 +148,7 @@ mod tests {
         edited.link.ca_file = Some("ca.pem".into());
         edited.log.level = LogLevel::Debug;
         edited.notices.seat = false;
-        let applied = apply(&Config::default(), &edited, false);
+        let applied = apply(&Config::default(), &edited, nothing);
         assert_eq!(applied.restart, ["relay.listen", "link.ca_file"]);
         assert_eq!(applied.changed, ["notices.seat", "log.level"]);
         assert!(!applied.running.notices.seat);

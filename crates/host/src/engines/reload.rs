@@ -40,17 +40,17 @@ impl Running {
                 return Err(error);
             }
         };
-        Ok(self.take(&mut config, &edited, false))
+        Ok(self.take(&mut config, &edited, |_| false))
     }
 
-    /// Changes settings in the file, and applies what can be applied: a weaker policy too, if it is among them.
+    /// Changes settings in the file, and applies what can be applied: what loosens the policy too, if it is among them.
     pub(super) async fn configure(&self, set: BTreeMap<String, Value>) -> Result<Applied, EditError> {
         let mut config = self.config.lock().await;
-        let may_loosen = set.contains_key("policy.profile");
+        let asked: Vec<String> = set.keys().cloned().collect();
         let path = self.dirs.config_file();
         let edited = tokio::task::spawn_blocking(move || config::edit(&path, &set)).await;
         let edited = edited.map_err(|_| EditError::Refused("interrupted".into()))??;
-        Ok(self.take(&mut config, &self.overrides.over(edited), may_loosen))
+        Ok(self.take(&mut config, &self.overrides.over(edited), |key| asked.iter().any(|asked| asked == key)))
     }
 
     /// The configuration in force.
@@ -58,9 +58,9 @@ impl Running {
         self.config.lock().await.clone()
     }
 
-    fn take(&self, config: &mut Config, edited: &Config, may_loosen: bool) -> Applied {
+    fn take(&self, config: &mut Config, edited: &Config, asked: impl Fn(&str) -> bool) -> Applied {
         self.hub.clear(WarningCode::ConfigInvalid);
-        let applied = config::apply(config, edited, may_loosen);
+        let applied = config::apply(config, edited, asked);
         if applied.running.log != config.log {
             self.logs.set_level(applied.running.log.level);
         }
