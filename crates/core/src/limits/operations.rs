@@ -55,6 +55,10 @@ limits! {
     RUNNER_NEWS: Duration = millis(5), "time", "Growth of output is told to the worker at most this often.";
     RUNNER_START: Duration = secs(10), "time", "A runner puts its claim in place within this, or is looked after.";
     RUNNER_INPUT_SEEN: usize = 1024, "requests", "Inputs a runner remembers so that a repetition is recognised.";
+    RUNNER_INPUT_WAITING: usize = 16, "requests", "Inputs that wait for a program to read; more are refused and may be asked again.";
+    RUNNER_PIPE: u64 = MIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it.";
+    RUNNER_RESUME: u64 = MIB as u64, "bytes", "A program that waited for room is read again when there is this much.";
+    RUNNER_ESCAPED: usize = 64, "processes", "Escaped processes that the end of a run names.";
     RUNNER_DRAIN: Duration = secs(2), "time", "After a program ended, its pipes are read for this long if something it started still holds them.";
 
     ["Control store"]

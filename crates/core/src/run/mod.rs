@@ -4,10 +4,14 @@
 //! segments, and `exit` ([`End`]). While the runner lives, worker and runner also talk over a local socket, one JSON
 //! object per line: [`Ask`] and [`Tell`].
 
+mod budget;
 mod files;
+mod room;
 mod segment;
 mod talk;
 
+pub use budget::Budget;
 pub use files::{Claim, End, Identity, Leader, Lease, Program, Spec};
+pub use room::Room;
 pub use segment::{Segment, inside};
 pub use talk::{Ask, Tell, VERSION, VERSIONS};
