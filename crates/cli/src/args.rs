@@ -384,7 +384,7 @@ fn profile(text: &str) -> Result<Profile, String> {
 }
 
 fn engine(text: &str) -> Result<Engine, String> {
-    Engine::parse(text).ok_or_else(|| "relay, link or channels".into())
+    Engine::parse(text).ok_or_else(|| "relay, link, worker or channels".into())
 }
 
 /// `500ms`, `5s`, `2m`, or a number of seconds.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use futures_util::StreamExt as _;
-use holdfast_core::status::{AppStatus, LinkState, StatusSnapshot};
+use holdfast_core::status::{AppStatus, LinkState, StatusSnapshot, WorkerCounts, WorkerStatus};
 use holdfast_host::status_hub::unix_ms;
 
 use crate::args::Folders;
@@ -37,6 +37,14 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
     for warning in &snapshot.health {
         print::line(&format!("  ! {}", print::shown(&warning.text)));
     }
+    for consent in &snapshot.consents {
+        let left = consent.expires_at.saturating_sub(now) / 1000;
+        let asks = format!("{} ({}) asks to be let in as {}", consent.client, consent.redirect_host, consent.account);
+        print::line(&format!(
+            "  ? {} ({left} s left: holdfast approve, with the code its page shows)",
+            print::shown(&asks)
+        ));
+    }
     for question in &snapshot.questions {
         let client = question.client.as_deref().map_or("a client", |client| client);
         let what = question.summary.as_deref().unwrap_or_default();
@@ -51,6 +59,11 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
             print::line(&format!("      … {} characters are not shown", question.hidden));
         }
     }
+    if let Some(worker) = &snapshot.worker {
+        for line in operations(worker) {
+            print::line(&format!("  {line}"));
+        }
+    }
     if let Some(last) = snapshot.outages.last() {
         let end = last.ended_at.unwrap_or(now);
         let seconds = end.saturating_sub(last.started_at) / 1000;
@@ -60,6 +73,30 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
         print::line(&format!("  {outages} in 24 h; the last at {at} for {seconds} s, {kept}"));
     }
     Ok(())
+}
+
+/// Durable operations: nothing while there is nothing to say.
+fn operations(worker: &WorkerStatus) -> Vec<String> {
+    let WorkerCounts { waiting, running, stalled, unknown } = worker.counts;
+    let mut parts = Vec::new();
+    let mut count = |n: usize, one: &str, many: &str| {
+        if n > 0 {
+            parts.push(print::count(n as u64, one, many));
+        }
+    };
+    count(running, "operation runs", "operations run");
+    count(waiting, "operation waits", "operations wait");
+    count(stalled, "waits for room for its output", "wait for room for their output");
+    count(worker.results_waiting, "result not yet at the relay", "results not yet at the relay");
+    count(unknown, "outcome unknown", "outcomes unknown");
+    let mut lines = Vec::new();
+    if !parts.is_empty() {
+        lines.push(parts.join(", "));
+    }
+    if worker.admission_closed.is_some() {
+        lines.push("! the disk is full: new operations are refused until there is room".into());
+    }
+    lines
 }
 
 /// The status as one sentence.
