@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::net::IpAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use holdfast_core::daemon::{Compat, DialError, SignIn};
 use holdfast_core::limits;
-use holdfast_core::wire::{LINK_PATH, TOKEN_HEADER};
+use holdfast_core::wire::TOKEN_HEADER;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
@@ -20,7 +21,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -31,11 +32,22 @@ use url::{Host, Url};
 
 use super::socket::Socket;
 use super::stream::{BoxStream, Meter, Metered};
-use super::{LinkError, LinkOptions, Proxies};
+use super::{LinkError, Proxies};
+
+/// Which socket of which relay, as whom.
+pub(crate) struct Destination<'a> {
+    pub(crate) relay: &'a Url,
+    pub(crate) path: &'static str,
+    pub(crate) token: &'a SecretString,
+    pub(crate) compat: Compat,
+    pub(crate) ca_file: Option<&'a Path>,
+    pub(crate) proxies: &'a Proxies,
+}
 
 /// How to reach the relay; made once, used for every attempt.
-pub(super) struct Route {
+pub(crate) struct Route {
     target: Uri,
+    path: &'static str,
     host: String,
     secure: bool,
     local: bool,
@@ -46,15 +58,15 @@ pub(super) struct Route {
 }
 
 impl Route {
-    pub(super) fn new(options: &LinkOptions) -> Result<Route, LinkError> {
-        let relay = &options.relay;
+    pub(crate) fn new(to: &Destination<'_>) -> Result<Route, LinkError> {
+        let relay = to.relay;
         let secure = check_address(relay)?;
         let loopback = is_loopback(relay);
-        let target: Uri = relay.join(LINK_PATH).ok().and_then(|url| url.as_str().parse().ok()).ok_or(BAD_ADDRESS)?;
-        let mut token = HeaderValue::from_str(options.token.expose_secret()).map_err(|_| LinkError::Token)?;
+        let target: Uri = relay.join(to.path).ok().and_then(|url| url.as_str().parse().ok()).ok_or(BAD_ADDRESS)?;
+        let mut token = HeaderValue::from_str(to.token.expose_secret()).map_err(|_| LinkError::Token)?;
         token.set_sensitive(true);
         // A relay on this machine is never asked of a proxy.
-        let proxy = match &options.proxies {
+        let proxy = match to.proxies {
             _ if loopback => None,
             Proxies::Direct => None,
             Proxies::Environment => Matcher::from_env().intercept(&target),
@@ -70,18 +82,18 @@ impl Route {
             return Err(LinkError::Proxy);
         }
         let needs_tls = secure || proxy.as_ref().is_some_and(|proxy| proxy.uri().scheme_str() == Some("https"));
-        let tls = if needs_tls { Some(tls_connector(options)?) } else { None };
+        let tls = if needs_tls { Some(tls_connector(to.ca_file)?) } else { None };
         let host = relay.host_str().ok_or(BAD_ADDRESS)?.to_owned();
-        Ok(Route { target, host, secure, local: loopback, token, compat: options.compat, proxy, tls })
+        Ok(Route { target, path: to.path, host, secure, local: loopback, token, compat: to.compat, proxy, tls })
     }
 
     /// How the relay is reached, for people.
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         if self.proxy.is_some() { "proxy" } else { "direct" }
     }
 
     /// Whether the relay is on this machine, where the network does not matter.
-    pub(super) fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.local
     }
 
@@ -136,7 +148,7 @@ impl Route {
     async fn upgrade(&self, stream: BoxStream, meter: Arc<Meter>) -> Result<Socket, DialError> {
         let key = generate_key();
         let authority = self.target.authority().map_or("", |authority| authority.as_str());
-        let request = Request::get(LINK_PATH)
+        let request = Request::get(self.path)
             .header(header::HOST, authority)
             .header(header::CONNECTION, "Upgrade")
             .header(header::UPGRADE, "websocket")
@@ -240,9 +252,9 @@ async fn handshake(tls: &TlsConnector, host: &str, stream: BoxStream) -> Result<
     Ok(Box::new(tls.connect(name, stream).await?))
 }
 
-fn tls_connector(options: &LinkOptions) -> Result<TlsConnector, LinkError> {
+fn tls_connector(ca_file: Option<&Path>) -> Result<TlsConnector, LinkError> {
     let mut extra = Vec::new();
-    if let Some(file) = &options.ca_file {
+    if let Some(file) = ca_file {
         let bad = |e: rustls_pki_types::pem::Error| LinkError::CaFile(e.to_string());
         for certificate in CertificateDer::pem_file_iter(file).map_err(bad)? {
             extra.push(certificate.map_err(bad)?);

@@ -1,11 +1,12 @@
 //! The shell of the daemon machine: one task that owns the sockets, the clocks and the outbox folder of the link.
 
 pub(crate) mod clock;
-mod dial;
-mod network;
+pub(crate) mod dial;
+pub(crate) mod network;
 mod run;
-mod sleep;
-mod socket;
+pub(crate) mod sleep;
+pub(crate) mod socket;
+pub(crate) mod sockets;
 mod spill;
 mod stream;
 #[cfg(test)]

@@ -11,11 +11,11 @@ const NOBODY: [IpAddr; 2] =
 
 /// The source addresses of the default routes, as they were last seen.
 #[derive(Debug, Default)]
-pub(super) struct WayOut(Option<[Option<IpAddr>; 2]>);
+pub(crate) struct WayOut(Option<[Option<IpAddr>; 2]>);
 
 impl WayOut {
     /// Whether there is another way out than at the last question. Losing one is no news: nothing can be tried then.
-    pub(super) fn changed(&mut self) -> bool {
+    pub(crate) fn changed(&mut self) -> bool {
         self.became(NOBODY.map(source))
     }
 

@@ -1,23 +1,24 @@
 //! The link's task: turns what the machine says into I/O, and everything that happens into inputs.
 
-use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use holdfast_core::daemon::{Daemon, DialError, Input, Output, Progress, Settings, SocketId};
+use holdfast_core::daemon::{Daemon, Input, Output, Progress, Settings, SocketId};
 use holdfast_core::id::CallId;
 use holdfast_core::limits;
 use holdfast_core::status::LinkState;
 use holdfast_core::time::Now;
+use holdfast_core::wire::LINK_PATH;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet};
 
 use super::clock::Turns;
-use super::dial::Route;
+use super::dial::{Destination, Route};
 use super::network::WayOut;
-use super::socket::{Happened, Socket};
+use super::sleep::Sleep;
+use super::socket::Happened;
+use super::sockets::{News, Sockets};
 use super::spill::Spill;
 use super::{Command, LinkError, LinkHandle, LinkObserver, LinkOptions, LinkSnapshot};
 use crate::exec::{CallSink, Executor, Outcome, ProbeSink, Update};
@@ -25,19 +26,15 @@ use crate::exec::{CallSink, Executor, Outcome, ProbeSink, Update};
 /// What reaches the task from elsewhere. Each kind is bounded by what the machine asked for: calls, dials, files.
 pub(super) enum Event {
     Command(Command),
-    Dialled(SocketId, Result<Box<Socket>, DialError>),
     Probed(SocketId),
     Finished(CallId, Outcome),
     Stored(CallId, bool),
     Loaded(CallId, Option<Arc<str>>),
-    SleepAnnounced,
-    Woke,
 }
 
 struct Link {
     machine: Daemon,
     turns: Turns,
-    route: Arc<Route>,
     spill: Spill,
     executor: Arc<dyn Executor>,
     observer: Arc<dyn LinkObserver>,
@@ -45,10 +42,7 @@ struct Link {
     events: mpsc::UnboundedSender<Event>,
     news: Arc<dyn Fn(CallId, Update) + Send + Sync>,
     status: watch::Sender<Arc<LinkSnapshot>>,
-    sockets: BTreeMap<SocketId, Socket>,
-    dials: HashMap<SocketId, AbortHandle>,
-    /// Close frames on their way; the link is told to rest when they are written.
-    goodbyes: JoinSet<()>,
+    sockets: Sockets,
     unpublished: bool,
     published_at: Duration,
     sleep: super::sleep::Delay,
@@ -62,7 +56,14 @@ pub fn spawn(
     executor: Arc<dyn Executor>,
     observer: Arc<dyn LinkObserver>,
 ) -> Result<LinkHandle, LinkError> {
-    let route = Arc::new(Route::new(&options)?);
+    let route = Route::new(&Destination {
+        relay: &options.relay,
+        path: LINK_PATH,
+        token: &options.token,
+        compat: options.compat,
+        ca_file: options.ca_file.as_deref(),
+        proxies: &options.proxies,
+    })?;
     let spill = Spill::open(&options.data_dir)?;
     let mut turns = Turns::new();
     let settings = Settings {
@@ -94,27 +95,25 @@ pub fn spawn(
         })
     };
     let handle = LinkHandle { events: events.clone(), status: status_reader };
+    let (sleep, sleeps) = super::sleep::watch();
     let link = Link {
         machine,
         turns,
-        route,
         spill,
         executor,
         observer,
         url,
-        sleep: super::sleep::watch(events.clone()),
+        sleep,
         events,
         news,
         status,
-        sockets: BTreeMap::new(),
-        dials: HashMap::new(),
-        goodbyes: JoinSet::new(),
+        sockets: Sockets::new(route),
         unpublished: true,
         published_at: now.boot,
         way_out: WayOut::default(),
         looked_at: now.boot,
     };
-    tokio::spawn(link.run(inbox, progress_inbox));
+    tokio::spawn(link.run(inbox, progress_inbox, sleeps));
     Ok(handle)
 }
 
@@ -123,6 +122,7 @@ impl Link {
         mut self,
         mut inbox: mpsc::UnboundedReceiver<Event>,
         mut progress: mpsc::Receiver<(CallId, Progress)>,
+        mut sleeps: mpsc::UnboundedReceiver<Sleep>,
     ) {
         loop {
             let now = self.turns.now();
@@ -151,14 +151,20 @@ impl Link {
                     let now = self.turns.now();
                     self.machine.handle(now, Input::Progress(id, report));
                 }
-                (socket, happened) = next(&mut self.sockets) => {
-                    self.happened(socket, happened);
+                news = self.sockets.next() => {
+                    self.hear(news);
                     for _ in 1..limits::LINK_BATCH {
-                        let Some((socket, happened)) = try_next(&mut self.sockets).await else { break };
-                        self.happened(socket, happened);
+                        let Some(news) = self.sockets.try_next().await else { break };
+                        self.hear(news);
                     }
                 }
-                Some(_) = self.goodbyes.join_next() => {}
+                Some(sleep) = sleeps.recv() => {
+                    let now = self.turns.now();
+                    self.machine.handle(now, match sleep {
+                        Sleep::Announced => Input::SleepAnnounced,
+                        Sleep::Over => Input::Wake,
+                    });
+                }
                 () = tokio::time::sleep(wait) => {}
             }
             self.count_traffic();
@@ -167,7 +173,7 @@ impl Link {
 
     /// Looks, once per idle turn, whether the network is another one.
     fn look_out(&mut self, now: Now) {
-        if self.route.is_local() || now.boot < self.looked_at + limits::SHELL_TURN_MAX {
+        if self.sockets.route().is_local() || now.boot < self.looked_at + limits::SHELL_TURN_MAX {
             return;
         }
         self.looked_at = now.boot;
@@ -180,40 +186,30 @@ impl Link {
     fn take(&mut self, event: Event) -> bool {
         let now = self.turns.now();
         let input = match event {
-            Event::Command(Command::Close) => {
-                for dial in self.dials.values() {
-                    dial.abort();
-                }
-                return false;
-            }
+            Event::Command(Command::Close) => return false,
             Event::Command(Command::Start) => Input::Start,
             Event::Command(Command::Stop { patient }) => Input::Stop { patient },
             Event::Command(Command::Cut(lasting)) => Input::Cut(lasting),
             Event::Command(Command::NetworkChanged) => Input::NetworkChanged,
             Event::Command(Command::Advertised) => Input::Advertise(self.executor.advertised()),
-            Event::Command(Command::Wake) | Event::Woke => Input::Wake,
-            Event::SleepAnnounced => Input::SleepAnnounced,
+            Event::Command(Command::Wake) => Input::Wake,
             Event::Probed(socket) => Input::Probed(socket),
             Event::Finished(id, outcome) => Input::Finished(id, outcome),
             Event::Stored(id, ok) => Input::Stored(id, ok),
             Event::Loaded(id, text) => Input::Loaded(id, text),
-            Event::Dialled(socket, result) => {
-                self.dials.remove(&socket);
-                match result {
-                    Ok(open) => {
-                        self.sockets.insert(socket, *open);
-                        Input::Opened(socket)
-                    }
-                    Err(error) => Input::Refused(socket, error),
-                }
-            }
         };
         self.machine.handle(now, input);
         true
     }
 
-    fn happened(&mut self, socket: SocketId, happened: Happened) {
+    fn hear(&mut self, news: News) {
         let now = self.turns.now();
+        let (socket, happened) = match news {
+            News::Happened(socket, happened) => (socket, happened),
+            News::Dialled(socket, Ok(())) => return self.machine.handle(now, Input::Opened(socket)),
+            News::Dialled(socket, Err(error)) => return self.machine.handle(now, Input::Refused(socket, error)),
+            News::SaidGoodbye => return,
+        };
         match happened {
             Happened::Text(text) => self.machine.handle(now, Input::Frame(socket, &text)),
             Happened::Binary(bytes) => match std::str::from_utf8(&bytes) {
@@ -224,20 +220,15 @@ impl Link {
             },
             Happened::Control => self.machine.handle(now, Input::Control(socket)),
             Happened::Unreadable(error) => self.machine.handle(now, Input::Unreadable(socket, error)),
-            Happened::Closed(word) => {
-                self.sockets.remove(&socket);
-                self.machine.handle(now, Input::Closed(socket, word));
-            }
+            Happened::Closed(word) => self.machine.handle(now, Input::Closed(socket, word)),
             Happened::Drained => {}
         }
     }
 
     fn count_traffic(&mut self) {
         let now = self.turns.now();
-        for (id, socket) in &mut self.sockets {
-            if let Some(traffic) = socket.traffic() {
-                self.machine.handle(now, Input::Traffic(*id, traffic));
-            }
+        for (id, traffic) in self.sockets.traffic() {
+            self.machine.handle(now, Input::Traffic(id, traffic));
         }
     }
 
@@ -247,13 +238,7 @@ impl Link {
             self.output(output);
         }
         let Link { sockets, machine, .. } = self;
-        for (id, socket) in sockets {
-            while socket.has_room()
-                && let Some(text) = machine.poll_transmit(now, *id)
-            {
-                socket.feed(text);
-            }
-        }
+        sockets.feed(|socket| machine.poll_transmit(now, socket));
         // Writing makes steps of the timeline.
         while let Some(output) = self.machine.poll_output() {
             self.output(output);
@@ -263,25 +248,9 @@ impl Link {
     fn output(&mut self, output: Output) {
         let events = self.events.clone();
         match output {
-            Output::Dial(socket) => {
-                let route = self.route.clone();
-                let dial = tokio::spawn(async move {
-                    let result = route.open().await.map(Box::new);
-                    // Without the task there is nobody to tell, here and below.
-                    let _ = events.send(Event::Dialled(socket, result));
-                });
-                self.dials.insert(socket, dial.abort_handle());
-            }
-            Output::Close(socket, code, reason) => {
-                self.forget_dial(socket);
-                if let Some(open) = self.sockets.remove(&socket) {
-                    self.goodbyes.spawn(open.close(code, reason));
-                }
-            }
-            Output::Drop(socket) => {
-                self.forget_dial(socket);
-                self.sockets.remove(&socket);
-            }
+            Output::Dial(socket) => self.sockets.dial(socket),
+            Output::Close(socket, code, reason) => self.sockets.close(socket, code, reason),
+            Output::Drop(socket) => self.sockets.drop(socket),
             Output::Probe(socket) => {
                 self.executor.probe(ProbeSink::new(move || drop(events.send(Event::Probed(socket)))));
             }
@@ -315,19 +284,13 @@ impl Link {
         }
     }
 
-    fn forget_dial(&mut self, socket: SocketId) {
-        if let Some(dial) = self.dials.remove(&socket) {
-            dial.abort();
-        }
-    }
-
     /// Publishes the state if it is new and its time has come; returns how long it may still wait.
     fn publish(&mut self, now: Now) -> Duration {
         if !self.unpublished {
             return Duration::MAX;
         }
         let state = self.machine.state();
-        if state == LinkState::Stopped && !self.goodbyes.is_empty() {
+        if state == LinkState::Stopped && self.sockets.say_goodbye() {
             return Duration::MAX;
         }
         let due = self.published_at + limits::STATUS_PACE;
@@ -340,7 +303,7 @@ impl Link {
             link: self.machine.snapshot(now),
             taken: now,
             taken_at: self.turns.unix_ms(),
-            route: Some(self.route.name()),
+            route: Some(self.sockets.route().name()),
             url: self.url.clone(),
         }));
         Duration::MAX
@@ -358,26 +321,4 @@ async fn others_first() {
         Poll::Pending
     })
     .await
-}
-
-/// The next thing any socket says; never, when there is none.
-async fn next(sockets: &mut BTreeMap<SocketId, Socket>) -> (SocketId, Happened) {
-    poll_fn(|cx| {
-        for (id, socket) in sockets.iter_mut() {
-            if let Poll::Ready(happened) = socket.poll(cx) {
-                return Poll::Ready((*id, happened));
-            }
-        }
-        Poll::Pending
-    })
-    .await
-}
-
-/// What a socket says at once, if anything.
-async fn try_next(sockets: &mut BTreeMap<SocketId, Socket>) -> Option<(SocketId, Happened)> {
-    tokio::select! {
-        biased;
-        some = next(sockets) => Some(some),
-        () = std::future::ready(()) => None,
-    }
 }

@@ -1,6 +1,6 @@
 //! The operating system's word before it sleeps, and a delay until the relay knows.
 //!
-//! Where nothing is announced (containers, systems without logind) the machine notices a sleep by its clocks.
+//! Where nothing is announced (containers, systems without logind) a machine notices a sleep by its clocks.
 
 #[cfg(target_os = "linux")]
 mod logind;
@@ -11,27 +11,35 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc};
 
-use super::run::Event;
+/// What the system says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sleep {
+    /// It is about to sleep, and waits for [`Delay::allow`].
+    Announced,
+    /// It woke.
+    Over,
+}
 
 /// Keeps the machine awake until the relay knows that it will sleep.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Delay(Arc<Notify>);
+pub(crate) struct Delay(Arc<Notify>);
 
 impl Delay {
     /// The machine may sleep now.
-    pub(super) fn allow(&self) {
+    pub(crate) fn allow(&self) {
         self.0.notify_one();
     }
 }
 
-/// Listens for sleep where the system announces it.
-pub(super) fn watch(events: mpsc::UnboundedSender<Event>) -> Delay {
+/// Listens for sleep where the system announces it, until the receiver is dropped.
+pub(crate) fn watch() -> (Delay, mpsc::UnboundedReceiver<Sleep>) {
     let delay = Delay::default();
+    let (tell, told) = mpsc::unbounded_channel();
     #[cfg(target_os = "linux")]
-    tokio::spawn(logind::watch(events, delay.clone()));
+    tokio::spawn(logind::watch(tell, delay.clone()));
     #[cfg(any(windows, target_os = "macos"))]
-    system::watch(events, delay.clone());
+    system::watch(tell, delay.clone());
     #[cfg(not(any(target_os = "linux", windows, target_os = "macos")))]
-    drop(events);
-    delay
+    drop(tell);
+    (delay, told)
 }

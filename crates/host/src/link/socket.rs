@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 use super::stream::{BoxStream, Meter};
 
 /// What a socket has to say.
-pub(super) enum Happened {
+pub(crate) enum Happened {
     Text(Utf8Bytes),
     Binary(Bytes),
     Control,

@@ -12,7 +12,7 @@ use super::repository::Found;
 use super::{Commit, Diff, Entry, Log, Shown, Status};
 use crate::exec::call::{Call, stopped};
 use crate::exec::env::Env;
-use crate::exec::process::{End, HeadTail, Keep, command, to_end};
+use crate::exec::process::{End, HeadTail, Keep, direct, to_end};
 
 /// Options before the subcommand.
 const QUIET: &[&str] = &[
@@ -82,7 +82,7 @@ async fn git(
         .chain(arguments.iter().copied())
         .map(str::to_owned)
         .collect();
-    let mut command = command(env, call, &argv, ".")?;
+    let mut command = direct(env, &call.policy, &argv, ".")?.command();
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
         command.env_remove(name);
     }

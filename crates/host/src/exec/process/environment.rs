@@ -1,13 +1,14 @@
 //! What a program sees of this machine.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use holdfast_core::code::ToolError;
 use holdfast_core::limits;
+use holdfast_core::policy::Policy;
 use tokio::process::Command;
 
-use crate::exec::call::{Call, invalid};
+use crate::exec::call::invalid;
 use crate::exec::env::Env;
 use crate::exec::files::Access;
 
@@ -27,63 +28,82 @@ const KEPT_WINDOWS: &[&str] = &[
     "OS",
 ];
 
-/// A command of an argument vector, with its folder and environment.
-pub(in crate::exec) fn command(env: &Env, call: &Call, argv: &[String], cwd: &str) -> Result<Command, ToolError> {
-    let (program, arguments) = argv.split_first().ok_or_else(|| invalid("argv must name a program"))?;
+/// A program as tools and durable runs start it: checked, with its folder and its whole environment.
+pub(in crate::exec) struct Program {
+    pub(in crate::exec) argv: Vec<String>,
+    pub(in crate::exec) cwd: PathBuf,
+    pub(in crate::exec) environment: Vec<(OsString, OsString)>,
+    /// The last item is a line that its shell reads by its own rules.
+    #[cfg(windows)]
+    line: bool,
+}
+
+impl Program {
+    /// As a call starts it.
+    pub(in crate::exec) fn command(self) -> Command {
+        let mut command = Command::new(&self.argv[0]);
+        let arguments = &self.argv[1..];
+        #[cfg(windows)]
+        let arguments = match arguments.split_last() {
+            Some((line, before)) if self.line => {
+                // Quoting as for other programs would change it.
+                command.raw_arg(before.join(" ")).raw_arg(format!("\"{line}\""));
+                &[]
+            }
+            _ => arguments,
+        };
+        command.args(arguments).current_dir(self.cwd).env_clear().envs(self.environment);
+        command
+    }
+}
+
+/// A program of an argument vector.
+pub(in crate::exec) fn direct(env: &Env, policy: &Policy, argv: &[String], cwd: &str) -> Result<Program, ToolError> {
     let bytes: usize = argv.iter().map(String::len).sum();
-    if argv.len() > limits::ARGV_MAX || bytes > limits::ARGV_BYTES_MAX {
+    if argv.is_empty() || argv.len() > limits::ARGV_MAX || bytes > limits::ARGV_BYTES_MAX {
         return Err(invalid(format!(
             "argv must have 1 to {} items of {} bytes in all",
             limits::ARGV_MAX,
             limits::ARGV_BYTES_MAX
         )));
     }
-    if program.is_empty() || argv.iter().any(|item| item.contains('\0')) {
+    if argv[0].is_empty() || argv.iter().any(|item| item.contains('\0')) {
         return Err(invalid("argv must name a program and hold no NUL"));
     }
-    let mut command = Command::new(program);
-    command.args(arguments);
-    place(env, call, &mut command, cwd)?;
-    Ok(command)
+    placed(env, policy, argv.to_vec(), cwd)
 }
 
 /// A command line for the system's shell.
-pub(super) fn shell(env: &Env, call: &Call, line: &str) -> Result<Command, ToolError> {
+pub(in crate::exec) fn shell(env: &Env, policy: &Policy, line: &str, cwd: &str) -> Result<Program, ToolError> {
     if line.is_empty() || line.len() > limits::COMMAND_MAX || line.contains('\0') {
         return Err(invalid(format!("command must have 1 to {} bytes and no NUL", limits::COMMAND_MAX)));
     }
     #[cfg(unix)]
-    let mut command = {
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(line);
-        command
-    };
+    return placed(env, policy, vec!["/bin/sh".into(), "-c".into(), line.into()], cwd);
     #[cfg(windows)]
-    let mut command = {
-        let mut command = Command::new("cmd.exe");
-        // cmd reads its line by its own rules; quoting as for other programs would change it.
-        command.args(["/D", "/S", "/C"]).raw_arg(format!("\"{line}\""));
-        command
-    };
-    place(env, call, &mut command, ".")?;
-    Ok(command)
+    {
+        let argv = ["cmd.exe", "/D", "/S", "/C", line].map(str::to_owned).to_vec();
+        placed(env, policy, argv, cwd).map(|program| Program { line: true, ..program })
+    }
 }
 
-fn place(env: &Env, call: &Call, command: &mut Command, cwd: &str) -> Result<(), ToolError> {
-    let spot = env.files.find(cwd, &call.policy, Access::Read)?;
+fn placed(env: &Env, policy: &Policy, argv: Vec<String>, cwd: &str) -> Result<Program, ToolError> {
+    let spot = env.files.find(cwd, policy, Access::Read)?;
     if !spot.real.is_dir() {
         return Err(invalid("cwd is not a folder"));
     }
-    command.current_dir(&spot.real);
-    if call.policy.minimal_env {
-        command.env_clear().envs(minimal(&env.home));
-    } else {
+    let environment = match policy.minimal_env {
+        true => minimal(&env.home),
         // Ours can hold credentials.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HOLDFAST_")) {
-            command.env_remove(name);
-        }
-    }
-    Ok(())
+        false => std::env::vars_os().filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"HOLDFAST_")).collect(),
+    };
+    Ok(Program {
+        argv,
+        cwd: spot.real,
+        environment,
+        #[cfg(windows)]
+        line: false,
+    })
 }
 
 fn minimal(home: &Path) -> Vec<(OsString, OsString)> {

@@ -61,13 +61,13 @@ struct Finished {
 pub(in crate::exec) async fn run_process(env: &Arc<Env>, call: &Call) -> Outcome {
     let args: RunProcess = call.arguments()?;
     let timeout = timeout(call, args.timeout_seconds)?;
-    run(env, call, environment::command(env, call, &args.argv, &args.cwd)?, timeout).await
+    run(env, call, environment::direct(env, &call.policy, &args.argv, &args.cwd)?.command(), timeout).await
 }
 
 pub(in crate::exec) async fn exec_command(env: &Arc<Env>, call: &Call) -> Outcome {
     let args: ExecCommand = call.arguments()?;
     let timeout = timeout(call, args.timeout_seconds)?;
-    run(env, call, environment::shell(env, call, &args.command)?, timeout).await
+    run(env, call, environment::shell(env, &call.policy, &args.command, ".")?.command(), timeout).await
 }
 
 /// The program's own time. It ends before the call's budget, so that what the program wrote until then still arrives.

@@ -176,7 +176,7 @@ struct StartProcess {
 
 pub(in crate::exec) fn start_process(env: &Arc<Env>, call: &Call) -> Outcome {
     let args: StartProcess = call.arguments()?;
-    let command = environment::command(env, call, &args.argv, &args.cwd)?;
+    let command = environment::direct(env, &call.policy, &args.argv, &args.cwd)?.command();
     call.check()?;
     let mut started = None;
     let session = env.sessions.add(|| {

@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use zbus::zvariant::OwnedFd;
 
-use super::{Delay, Event};
+use super::{Delay, Sleep};
 
 #[zbus::proxy(
     interface = "org.freedesktop.login1.Manager",
@@ -18,7 +18,7 @@ trait Manager {
     fn prepare_for_sleep(&self, start: bool) -> zbus::Result<()>;
 }
 
-pub(super) async fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
+pub(super) async fn watch(events: mpsc::UnboundedSender<Sleep>, delay: Delay) {
     tokio::select! {
         () = events.closed() => {}
         ended = listen(&events, &delay) => {
@@ -30,7 +30,7 @@ pub(super) async fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
     // Whoever asks to sleep without us is not delayed.
 }
 
-async fn listen(events: &mpsc::UnboundedSender<Event>, delay: &Delay) -> zbus::Result<()> {
+async fn listen(events: &mpsc::UnboundedSender<Sleep>, delay: &Delay) -> zbus::Result<()> {
     let bus = zbus::Connection::system().await?;
     let manager = ManagerProxy::new(&bus).await?;
     let mut signals = manager.receive_prepare_for_sleep().await?;
@@ -39,11 +39,11 @@ async fn listen(events: &mpsc::UnboundedSender<Event>, delay: &Delay) -> zbus::R
         tokio::select! {
             signal = signals.next() => {
                 let Some(signal) = signal else { return Ok(()) };
-                // The link's task outlives this one, except when it ends: then `closed` ends this one too.
+                // Whoever listens outlives this task, except when it ends: then `closed` ends this one too.
                 if signal.args()?.start {
-                    let _ = events.send(Event::SleepAnnounced);
+                    let _ = events.send(Sleep::Announced);
                 } else {
-                    let _ = events.send(Event::Woke);
+                    let _ = events.send(Sleep::Over);
                     lock = Some(delay_lock(&manager).await?);
                 }
             }

@@ -5,19 +5,19 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::{Delay, Event};
+use super::{Delay, Sleep};
 use crate::platform::{self, Power};
 
 struct Listener {
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<Sleep>,
     delay: Delay,
     threads: Handle,
 }
 
-/// Links that run; one that ended is dropped when the next one comes.
+/// Machines that run; one that ended is dropped when the next one comes.
 static LISTENERS: Mutex<Vec<Listener>> = Mutex::new(Vec::new());
 
-pub(super) fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
+pub(super) fn watch(events: mpsc::UnboundedSender<Sleep>, delay: Delay) {
     let mut listeners = LISTENERS.lock();
     listeners.retain(|listener| !listener.events.is_closed());
     listeners.push(Listener { events, delay, threads: Handle::current() });
@@ -30,8 +30,8 @@ pub(super) fn watch(events: mpsc::UnboundedSender<Event>, delay: Delay) {
 fn told(power: Power) {
     for listener in &*LISTENERS.lock() {
         let event = match power {
-            Power::Sleeps => Event::SleepAnnounced,
-            Power::Woke => Event::Woke,
+            Power::Sleeps => Sleep::Announced,
+            Power::Woke => Sleep::Over,
         };
         if listener.events.send(event).is_ok() && matches!(power, Power::Sleeps) {
             let allowed = listener.delay.0.notified();
