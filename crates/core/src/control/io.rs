@@ -8,6 +8,7 @@ use super::record::{Change, Found, Record, SessionCancel};
 use crate::code::Code;
 use crate::id::{LedgerId, OperationId, RunId, RuntimeId};
 use crate::operation::{Failure, Request, State, Streams};
+use crate::policy::Role;
 use crate::status::UnixMs;
 use crate::wire::close::Close;
 use crate::wire::worker::{HostInfo, WorkerFrame};
@@ -50,6 +51,10 @@ pub struct Start {
     pub session_id: Option<String>,
     /// Of input: the run it is for. Otherwise `None`; the machine names the run.
     pub run_id: Option<RunId>,
+    /// The role of the account that asks.
+    pub role: Role,
+    /// The client that asks, for the device's owner to read.
+    pub client: Option<String>,
     /// What it asks.
     pub request: Request,
     /// How long it may wait to be sent; [`crate::limits::OPERATIONS_QUEUE_TTL`] unless shorter.

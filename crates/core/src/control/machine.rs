@@ -1,62 +1,186 @@
 //! The machine as a whole.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::io::{Input, Output, Place, Snapshot, View};
-use super::record::Loaded;
-use crate::id::OperationId;
-use crate::time::Now;
-use crate::wire::worker::ControlFrame;
+use rand::rngs::StdRng;
+use rand::{RngCore as _, SeedableRng as _};
+
+use super::SocketId;
+use super::commit::Purpose;
+use super::io::{Input, Note, Output, Place, Snapshot, Ticket, View};
+use super::life::Living;
+use super::record::{Loaded, SessionCancel};
+use super::sockets::Line;
+use crate::id::{OperationId, RunId};
+use crate::operation::State;
+use crate::time::{Due, Now, TimerTable};
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// hello is due.
+    Hello,
+    /// Recovery has to bring something.
+    Step,
+    /// We have to write something.
+    Beat,
+    /// A byte is due.
+    Life,
+    /// The lease is to be renewed.
+    Lease,
+    /// The store is asked again.
+    Retry,
+    /// An operation has waited long enough to be sent.
+    Ttl(OperationId),
+}
 
 /// The control side of one device. `handle`, drain `poll_output` and `poll_transmit`, wait for `poll_timeout`.
-pub struct Control {}
+pub struct Control {
+    rng: StdRng,
+    /// Operations that have not ended.
+    pub(super) living: BTreeMap<OperationId, Living>,
+    /// Whose output a run's is.
+    pub(super) runs: BTreeMap<RunId, OperationId>,
+    /// What waits to be sent, in order of admission.
+    pub(super) queue: BTreeMap<u64, OperationId>,
+    /// The next place in that order.
+    pub(super) order: u64,
+    /// Cancelled sessions that the worker has not confirmed, by cancellation.
+    pub(super) sessions: BTreeMap<String, SessionCancel>,
+    /// Commits in flight.
+    pub(super) commits: BTreeMap<Ticket, Purpose>,
+    minted: u64,
+    /// Output in memory, in flight to the store included, in bytes.
+    pub(super) gathered: usize,
+    /// The worker's socket.
+    pub(super) line: Option<Line>,
+    /// A socket that has not said hello.
+    pub(super) candidate: Option<SocketId>,
+    /// Since when there is no line.
+    pub(super) away_since: Option<Duration>,
+    pub(super) in_use_at: Option<Duration>,
+    pub(super) refused_since: Option<Duration>,
+    pub(super) revoked: bool,
+    pub(super) timers: TimerTable<Timer>,
+    pub(super) out: VecDeque<Output>,
+}
 
 impl Control {
     /// A machine of what the store loaded. The seed must come from the operating system: ids are drawn from it.
-    pub fn new(_now: Now, _seed: [u8; 32], _loaded: Loaded) -> Control {
-        Control {}
+    pub fn new(now: Now, seed: [u8; 32], loaded: Loaded) -> Control {
+        let mut control = Control {
+            rng: StdRng::from_seed(seed),
+            living: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+            sessions: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            minted: 0,
+            gathered: 0,
+            line: None,
+            candidate: None,
+            away_since: None,
+            in_use_at: None,
+            refused_since: None,
+            revoked: false,
+            timers: TimerTable::default(),
+            out: VecDeque::new(),
+        };
+        for cancel in loaded.sessions {
+            control.sessions.insert(cancel.cancellation.clone(), cancel);
+        }
+        for (record, left) in loaded.living {
+            control.restore(now, record, left);
+        }
+        control
     }
 
     /// Takes in what happened. Outputs stand ready afterwards.
-    pub fn handle(&mut self, _now: Now, _input: Input) {}
+    pub fn handle(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Start { ask, start } => self.start(now, ask, *start),
+            Input::Cancel { ask, id } => self.cancel(now, ask, &id),
+            Input::CancelSession { ask, cancel } => self.cancel_session(ask, cancel),
+            Input::Connected { socket } => self.connected(now, socket),
+            Input::Frame { socket, frame } => self.frame(now, socket, frame),
+            Input::Unreadable { socket } => self.unreadable(now, socket),
+            Input::Heard { socket, at } => self.heard(socket, at),
+            Input::Closed { socket } => self.closed(now, socket),
+            Input::Committed { ticket, result } => self.committed(now, ticket, result),
+            Input::Revoke => self.revoke(now),
+        }
+    }
 
     /// Does what is due.
-    pub fn handle_timeout(&mut self, _now: Now) {}
+    pub fn handle_timeout(&mut self, now: Now) {
+        while let Some(timer) = self.timers.expired(now) {
+            match timer {
+                Timer::Hello => self.hello_late(),
+                Timer::Step => self.step_late(now),
+                Timer::Beat => self.beat(now),
+                Timer::Life => self.life_due(now),
+                Timer::Lease => self.renew(now),
+                Timer::Retry => self.flush_all(now),
+                Timer::Ttl(id) => self.waited(now, &id),
+            }
+        }
+    }
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
-        None
-    }
-
-    /// The next frame for this socket; asked only while it has room. Acknowledgements and cancels go before operations.
-    pub fn poll_transmit(&mut self, _now: Now, _socket: super::SocketId) -> Option<ControlFrame> {
-        None
+        self.out.pop_front()
     }
 
     /// Time until [`Control::handle_timeout`] is due; `None`: nothing runs.
-    pub fn poll_timeout(&self, _now: Now) -> Option<Duration> {
-        None
+    pub fn poll_timeout(&self, now: Now) -> Option<Duration> {
+        self.timers.earliest(now)
     }
 
     /// A living operation.
-    pub fn view(&self, _id: &OperationId) -> Option<View> {
-        None
+    pub fn view(&self, id: &OperationId) -> Option<View> {
+        self.living.get(id).map(Living::view)
     }
 
     /// All living operations, in order of admission.
     pub fn views(&self) -> Vec<View> {
-        Vec::new()
+        let mut views: Vec<View> = self.living.values().map(Living::view).collect();
+        views.sort_by_key(|view| view.record.order);
+        views
     }
 
     /// The machine as a whole.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            place: Place::Away { since: None },
-            held: 0,
-            queued: 0,
-            behind: 0,
-            in_use_at: None,
-            refused_since: None,
+            place: self.line.as_ref().map_or(Place::Away { since: self.away_since }, Line::place),
+            held: self.living.len(),
+            queued: self.living.values().filter(|living| living.record.state == State::Queued).count(),
+            behind: self.living.values().map(Living::behind).sum(),
+            in_use_at: self.in_use_at,
+            refused_since: self.refused_since,
         }
+    }
+
+    pub(super) fn random<const N: usize>(&mut self) -> [u8; N] {
+        let mut random = [0; N];
+        self.rng.fill_bytes(&mut random);
+        random
+    }
+
+    pub(super) fn ticket(&mut self) -> Ticket {
+        self.minted += 1;
+        Ticket(self.minted)
+    }
+
+    pub(super) fn set(&mut self, now: Now, timer: Timer, after: Duration) {
+        self.timers.set(timer, Due::boot(now, after));
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        self.out.push_back(Output::Note(note));
+    }
+
+    pub(super) fn changed(&mut self, id: &OperationId) {
+        self.out.push_back(Output::Changed { id: id.clone() });
     }
 }

@@ -12,9 +12,18 @@
 //! [`Control::poll_output`], writes what [`Control::poll_transmit`] gives while the socket has room, and waits for
 //! [`Control::poll_timeout`].
 
+mod commit;
+mod delivery;
 mod io;
+mod life;
 mod machine;
+mod output;
 mod record;
+mod recovery;
+mod sockets;
+
+#[cfg(test)]
+mod tests;
 
 pub use io::{Accepted, AskId, Input, Live, Loss, Note, Output, Place, Refused, Snapshot, Start, Ticket, View};
 pub use machine::Control;

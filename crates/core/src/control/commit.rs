@@ -1,0 +1,272 @@
+//! Commits: what is asked of the store, and the words that wait for its answer.
+//!
+//! An operation has one commit in flight. What comes meanwhile gathers and makes up the next one, so a store that is slow
+//! gets fewer and larger commits, and one that refuses leaves nothing behind that a later commit could turn into a hole.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::io::{AskId, Note, Output, Refused, Ticket};
+use super::life::{Ack, Ending, Living};
+use super::machine::{Control, Timer};
+use super::output::Arriving;
+use super::record::{Change, Found, Record, SessionCancel};
+use crate::code::Code;
+use crate::id::{LedgerId, OperationId};
+use crate::limits;
+use crate::operation::{Digest, Failure, Outcome, State, Stream};
+use crate::time::{Due, Now};
+
+/// What a commit in flight is for.
+pub(super) enum Purpose {
+    Admit { ask: AskId, record: Box<Record>, due: Duration },
+    Recall { ask: AskId, digest: Digest, otherwise: Failure },
+    Operation(OperationId),
+    Late(Ack),
+    Session { ask: AskId, cancel: SessionCancel },
+    SessionConfirmed { cancellation: String },
+}
+
+/// What an operation's commit in flight carries.
+pub(super) struct Flight {
+    sent_to: Option<LedgerId>,
+    saved: (State, bool),
+    streams: Vec<(Stream, u64)>,
+    bytes: usize,
+    ends: bool,
+    asks: Vec<AskId>,
+}
+
+impl Living {
+    /// The next commit, if there is something to commit.
+    fn next_commit(&mut self, assign: Option<&LedgerId>) -> Option<(Vec<Change>, Flight)> {
+        let id = &self.record.operation.request_id;
+        let mut changes = Vec::new();
+        let sent_to = assign.filter(|ledger| self.record.sent_to.as_ref() != Some(ledger)).cloned();
+        if let Some(ledger) = &sent_to {
+            changes.push(Change::Sent { id: id.clone(), ledger: ledger.clone() });
+        }
+        if self.record.state != self.saved.0 {
+            changes.push(Change::State { id: id.clone(), state: self.record.state });
+        }
+        if self.record.cancelled && !self.saved.1 {
+            changes.push(Change::Cancel { id: id.clone() });
+        }
+        let bytes = self.arriving.values().map(Arriving::bytes).sum();
+        let streams = self
+            .arriving
+            .iter_mut()
+            .filter_map(|(stream, arriving)| Some((*stream, arriving.send(id, *stream, &mut changes)?)))
+            .collect();
+        let end = self.end().map(|(outcome, frees_key)| Change::End {
+            id: id.clone(),
+            outcome,
+            written: self.written.clone(),
+            frees_key,
+        });
+        let ends = end.is_some();
+        changes.extend(end);
+        if changes.is_empty() {
+            return None;
+        }
+        let saved = (self.record.state, self.record.cancelled);
+        let asks = std::mem::take(&mut self.asks);
+        Some((changes, Flight { sent_to, saved, streams, bytes, ends, asks }))
+    }
+
+    /// Its end, if that may be committed now.
+    fn end(&self) -> Option<(Outcome, bool)> {
+        match self.ending.as_ref()? {
+            Ending::Told { outcome, written, .. } => self.has_all(written).then(|| (outcome.clone(), false)),
+            Ending::Decided { outcome, frees_key } => Some((outcome.clone(), *frees_key)),
+        }
+    }
+}
+
+impl Control {
+    fn commit(&mut self, changes: Vec<Change>, purpose: Purpose) {
+        let ticket = self.ticket();
+        self.commits.insert(ticket, purpose);
+        self.out.push_back(Output::Commit { ticket, changes });
+    }
+
+    /// Commits what the store does not have of an operation, unless it is being asked or has just refused.
+    pub(super) fn flush(&mut self, _now: Now, id: &OperationId) {
+        if self.timers.get(&Timer::Retry).is_some() {
+            return;
+        }
+        let Some(living) = self.living.get_mut(id).filter(|living| living.flight.is_none()) else { return };
+        let waits = self.queue.contains_key(&living.record.order);
+        let assign = self.line.as_ref().filter(|_| waits).map(|line| &line.ledger);
+        match living.next_commit(assign) {
+            Some((changes, flight)) => {
+                living.flight = Some(flight);
+                self.commit(changes, Purpose::Operation(id.clone()));
+            }
+            // It was cancelled before, and that is committed.
+            None => {
+                for ask in std::mem::take(&mut living.asks) {
+                    self.accept(ask, id);
+                }
+            }
+        }
+    }
+
+    pub(super) fn flush_all(&mut self, now: Now) {
+        let ids: Vec<OperationId> = self.living.keys().cloned().collect();
+        for id in ids {
+            self.flush(now, &id);
+        }
+    }
+
+    /// What waits to be sent is to stand as sent to the worker's ledger before it is.
+    pub(super) fn flush_queue(&mut self, now: Now) {
+        let ids: Vec<OperationId> = self.queue.values().cloned().collect();
+        for id in ids {
+            self.flush(now, &id);
+        }
+    }
+
+    /// Admissions on their way.
+    pub(super) fn admitting(&self) -> usize {
+        self.commits.values().filter(|purpose| matches!(purpose, Purpose::Admit { .. })).count()
+    }
+
+    pub(super) fn commit_admission(&mut self, ask: AskId, record: Box<Record>, due: Duration) {
+        self.commit(vec![Change::Admit(record.clone())], Purpose::Admit { ask, record, due });
+    }
+
+    pub(super) fn commit_recall(&mut self, ask: AskId, record: &Record, key: Arc<str>, otherwise: Failure) {
+        let (principal, digest) = (record.principal.clone(), record.digest);
+        self.commit(vec![Change::Recall { principal, key }], Purpose::Recall { ask, digest, otherwise });
+    }
+
+    pub(super) fn commit_session(&mut self, ask: AskId, cancel: SessionCancel) {
+        self.commit(vec![Change::CancelSession(cancel.clone())], Purpose::Session { ask, cancel });
+    }
+
+    /// The worker has a cancelled session in its ledger.
+    pub(super) fn session_confirmed(&mut self, cancellation: String) {
+        if self.sessions.contains_key(&cancellation) {
+            let changes = vec![Change::SessionConfirmed { cancellation: cancellation.clone() }];
+            self.commit(changes, Purpose::SessionConfirmed { cancellation });
+        }
+    }
+
+    /// A result of an operation that is over here, or nobody's: evidence at most, and then the worker may forget it.
+    pub(super) fn late(&mut self, id: OperationId, outcome: Outcome, ack: Ack) {
+        let on_their_way = self.commits.values().filter(|purpose| matches!(purpose, Purpose::Late(_))).count();
+        if on_their_way < limits::CONTROL_LATE_MAX {
+            self.commit(vec![Change::Late { id, outcome }], Purpose::Late(ack));
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, ack: Ack) {
+        let Some(line) = &mut self.line else { return };
+        match ack {
+            Ack::Terminal(run) => line.acks.terminals.insert(run),
+            Ack::Result(id) => line.acks.results.insert(id),
+        };
+    }
+
+    pub(super) fn committed(&mut self, now: Now, ticket: Ticket, result: Result<Found, Refused>) {
+        let Some(purpose) = self.commits.remove(&ticket) else { return };
+        match result {
+            Ok(_) => self.refused_since = None,
+            Err(_) => _ = self.refused_since.get_or_insert(now.boot),
+        }
+        match (purpose, result) {
+            (Purpose::Operation(id), Ok(_)) => self.flown(now, &id),
+            (Purpose::Operation(id), Err(refused)) => self.refused(now, &id, refused),
+            (Purpose::Admit { ask, record, due }, Ok(found)) => self.admitted(now, ask, record, due, found),
+            (Purpose::Recall { ask, digest, otherwise }, Ok(found)) => self.recalled(ask, digest, otherwise, found),
+            (Purpose::Session { ask, cancel }, Ok(_)) => self.session_cancelled(now, ask, cancel),
+            (Purpose::SessionConfirmed { cancellation }, Ok(_)) => _ = self.sessions.remove(&cancellation),
+            (Purpose::Late(ack), Ok(_)) => self.acknowledge(ack),
+            (Purpose::Admit { ask, .. } | Purpose::Recall { ask, .. } | Purpose::Session { ask, .. }, Err(refused)) => {
+                self.refuse_ask(ask, not_stored(refused));
+            }
+            // Both are offered again: by the worker, or by the next recovery.
+            (Purpose::Late(_) | Purpose::SessionConfirmed { .. }, Err(_)) => {}
+        }
+    }
+
+    /// An operation's commit is durable.
+    fn flown(&mut self, now: Now, id: &OperationId) {
+        let Some(living) = self.living.get_mut(id) else { return };
+        let Some(flight) = living.flight.take() else { return };
+        self.gathered = self.gathered.saturating_sub(flight.bytes);
+        living.saved = flight.saved;
+        if let Some(ledger) = flight.sent_to {
+            living.record.sent_to = Some(ledger);
+        }
+        let run = living.run().cloned();
+        for (stream, next) in &flight.streams {
+            living.record.received.insert(*stream, *next);
+        }
+        if !flight.streams.is_empty() {
+            self.changed(id);
+        }
+        for (stream, next) in flight.streams {
+            if let Some(run) = &run {
+                self.acknowledge_output(run.clone(), stream, next);
+            }
+        }
+        for ask in flight.asks {
+            self.accept(ask, id);
+        }
+        if flight.ends {
+            self.ended(id);
+        } else {
+            self.flush(now, id);
+        }
+    }
+
+    /// The store refused: output is dropped, not acknowledged, and will be offered again; facts are kept and tried again.
+    fn refused(&mut self, now: Now, id: &OperationId, refused: Refused) {
+        self.timers.set(Timer::Retry, Due::boot(now, limits::CONTROL_RETRY));
+        let Some(living) = self.living.get_mut(id) else { return };
+        let Some(flight) = living.flight.take() else { return };
+        let gathered: usize = living.arriving.values().map(Arriving::bytes).sum();
+        self.gathered = self.gathered.saturating_sub(flight.bytes + gathered);
+        living.arriving.clear();
+        for ask in flight.asks {
+            self.refuse_ask(ask, not_stored(refused));
+        }
+    }
+
+    fn recalled(&mut self, ask: AskId, digest: Digest, otherwise: Failure, found: Found) {
+        match found {
+            Found::Known { id, digest: known } if known == digest => self.accept(ask, &id),
+            Found::Known { .. } => self.refuse_ask(ask, conflict()),
+            Found::Nothing | Found::SessionCancelled => self.refuse_ask(ask, otherwise),
+        }
+    }
+
+    fn admitted(&mut self, now: Now, ask: AskId, record: Box<Record>, due: Duration, found: Found) {
+        match found {
+            Found::Nothing => {}
+            Found::SessionCancelled => {
+                return self.refuse_ask(ask, Failure::nothing_done(Code::Cancelled, "the session was cancelled"));
+            }
+            known => return self.recalled(ask, record.digest, conflict(), known),
+        }
+        let id = record.operation.request_id.clone();
+        self.accept(ask, &id);
+        self.note(Note::Admitted { id: id.clone() });
+        self.enlist(now, Living::new(*record, due, false));
+        self.changed(&id);
+        if self.revoked {
+            self.decide(now, &id, Outcome::Cancelled { started: false, exit: None }, false);
+        }
+        self.flush(now, &id);
+    }
+}
+
+fn conflict() -> Failure {
+    Failure::new(Code::Conflict, "the key was used for another request")
+}
+
+fn not_stored(refused: Refused) -> Failure {
+    Failure::nothing_done(refused.code(), "the relay could not store it")
+}

@@ -1,0 +1,159 @@
+//! From a client's request to the worker's socket: admission, the queue, and the frames in their order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::SocketId;
+use super::io::{AskId, Note, Start};
+use super::life::Living;
+use super::machine::{Control, Timer};
+use super::record::Record;
+use super::recovery::{Phase, lease_ms};
+use crate::code::Code;
+use crate::id::{OperationId, RunId};
+use crate::limits;
+use crate::operation::{Digest, Failure, Operation, Outcome, State, Streams};
+use crate::time::{Due, Now};
+use crate::wire::worker::ControlFrame;
+
+impl Control {
+    pub(super) fn start(&mut self, now: Now, ask: AskId, start: Start) {
+        let ttl = start.ttl.unwrap_or(limits::OPERATIONS_QUEUE_TTL).min(limits::OPERATIONS_QUEUE_TTL);
+        let key = start.key.clone();
+        let record = match self.draw_up(start, ttl) {
+            Ok(record) => record,
+            Err(failure) => return self.refuse_ask(ask, failure),
+        };
+        match (self.refusal(&record), key) {
+            (None, _) => self.commit_admission(ask, record, now.boot.saturating_add(ttl)),
+            // A repetition is answered all the same.
+            (Some(refusal), Some(key)) => self.commit_recall(ask, &record, key, refusal),
+            (Some(refusal), None) => self.refuse_ask(ask, refusal),
+        }
+    }
+
+    /// The record of a new operation, whatever else speaks against it.
+    fn draw_up(&mut self, start: Start, ttl: Duration) -> Result<Box<Record>, Failure> {
+        let invalid = |why: &str| Failure::nothing_done(Code::InvalidRequest, why);
+        if start.key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > limits::OPERATION_KEY_MAX) {
+            return Err(invalid("a key has 1 to 128 characters"));
+        }
+        let kind = start.request.kind();
+        if start.run_id.is_some() != kind.is_input() {
+            return Err(invalid("input names the run it is for, and nothing else names a run"));
+        }
+        let request_id = OperationId::mint(self.random());
+        let operation = Operation {
+            request_id,
+            run_id: if kind.is_run() { Some(RunId::mint(self.random())) } else { start.run_id },
+            session_id: start.session_id,
+            role: start.role,
+            client: start.client,
+            request: start.request,
+        };
+        operation.check().map_err(|why| invalid(why.0))?;
+        self.order += 1;
+        Ok(Box::new(Record {
+            digest: Digest::of(&operation),
+            operation: Arc::new(operation),
+            principal: start.principal,
+            key: start.key,
+            state: State::Queued,
+            // It goes there at once, which saves a second commit.
+            sent_to: self.line.as_ref().map(|line| line.ledger.clone()),
+            cancelled: false,
+            received: Streams::new(),
+            written: Streams::new(),
+            outcome: None,
+            order: self.order,
+            created: start.at,
+            ttl,
+        }))
+    }
+
+    /// Why nothing new is admitted.
+    fn refusal(&self, record: &Record) -> Option<Failure> {
+        if self.revoked {
+            return Some(Failure::nothing_done(Code::Unavailable, "the device was revoked"));
+        }
+        let run = record.operation.run_id.as_ref().filter(|_| record.operation.kind().is_input());
+        if run.is_some_and(|run| !self.runs.contains_key(run)) {
+            return Some(Failure::nothing_done(Code::NotFound, "the run is over, or there is none of that name"));
+        }
+        if self.living.len() + self.admitting() >= limits::OPERATIONS_HELD_MAX {
+            let text = "too many operations of this device have not ended";
+            return Some(Failure::nothing_done(Code::LimitExceeded, text));
+        }
+        None
+    }
+
+    /// An operation of the store or a new one joins the living. What was sent waits for a recovery.
+    pub(super) fn enlist(&mut self, now: Now, living: Living) {
+        let id = living.record.operation.request_id.clone();
+        self.order = self.order.max(living.record.order);
+        if let Some(run) = living.run() {
+            self.runs.insert(run.clone(), id.clone());
+        }
+        if !living.sent {
+            self.queue.insert(living.record.order, id.clone());
+            self.timers.set(Timer::Ttl(id.clone()), Due::boot(now, living.due.saturating_sub(now.boot)));
+        }
+        self.living.insert(id, living);
+    }
+
+    pub(super) fn restore(&mut self, now: Now, record: Record, left: Duration) {
+        let sent = record.sent_to.is_some();
+        self.enlist(now, Living::new(record, now.boot.saturating_add(left), sent));
+    }
+
+    /// Nobody came for it in its time. One that may have been sent is not touched here.
+    pub(super) fn waited(&mut self, now: Now, id: &OperationId) {
+        if self.living.get(id).is_some_and(|living| !living.sent) {
+            self.decide(now, id, Outcome::Expired {}, true);
+        }
+    }
+
+    /// The next frame for this socket; asked only while it has room. Cancels and acknowledgements go before operations.
+    pub fn poll_transmit(&mut self, now: Now, socket: SocketId) -> Option<ControlFrame> {
+        let frame = self.next_word(socket).or_else(|| self.next_operation(socket))?;
+        if let Some(line) = &mut self.line {
+            line.wrote = now.boot;
+        }
+        Some(frame)
+    }
+
+    fn next_word(&mut self, socket: SocketId) -> Option<ControlFrame> {
+        let line = self.line.as_mut().filter(|line| line.socket == socket)?;
+        if let Some(word) = line.words.pop_front() {
+            return Some(word);
+        }
+        if std::mem::take(&mut line.lease) {
+            return Some(ControlFrame::WorkerExecutionLease { lease_ms: lease_ms() });
+        }
+        if let Some(request_id) = line.cancels.pop_first() {
+            let run_id = self.living.get(&request_id).and_then(|living| living.run().cloned());
+            return Some(ControlFrame::Cancel { request_id, run_id });
+        }
+        while let Some(cancellation) = line.sessions.pop_first() {
+            if let Some(cancel) = self.sessions.get(&cancellation) {
+                let session_id = cancel.session.clone();
+                return Some(ControlFrame::CancelSession { session_id, cancellation_id: cancellation });
+            }
+        }
+        line.acks.next()
+    }
+
+    /// The first of the queue, once it stands as sent to this ledger. Nothing overtakes it.
+    fn next_operation(&mut self, socket: SocketId) -> Option<ControlFrame> {
+        let line = self.line.as_ref().filter(|line| line.socket == socket && line.phase > Phase::Asked)?;
+        let (order, id) = self.queue.first_key_value()?;
+        let living = self.living.get_mut(id).filter(|living| living.record.sent_to.as_ref() == Some(&line.ledger))?;
+        living.sent = true;
+        let operation = Operation::clone(&living.record.operation);
+        let (order, id) = (*order, id.clone());
+        self.queue.remove(&order);
+        self.timers.stop(&Timer::Ttl(id.clone()));
+        self.note(Note::Sent { id });
+        Some(ControlFrame::Operation(operation))
+    }
+}
