@@ -16,6 +16,7 @@ limits! {
     OPERATION_ENV_MAX: usize = 256, "variables", "Variables of one request.";
     OPERATION_KEY_MAX: usize = 128, "characters", "A client's key for an operation.";
     OPERATION_SUMMARY_MAX: usize = 200, "characters", "What a list says of an operation.";
+    OPERATION_CLIENT_MAX: usize = 2048, "bytes", "The name of the client that asks; ids of clients can be addresses.";
     OPERATION_SESSION_MAX: usize = 128, "characters", "A session's or a cancellation's name.";
     WORKSPACE_CONFIG_MAX: usize = 64 * KIB, "bytes", "A workspace configuration as JSON.";
     SYNC_FILES_MAX: usize = 1024, "files", "Files of one file sync.";
@@ -65,11 +66,14 @@ limits! {
     CONTROL_HEAD: u64 = MIB as u64, "bytes", "Beginning of each stream that the relay keeps.";
     CONTROL_TAIL: u64 = 64 * MIB as u64, "bytes", "End of each stream that the relay keeps.";
     CONTROL_TOTAL: u64 = 4 * GIB, "bytes", "Output of all operations that one relay keeps; the oldest ended ones give up theirs first.";
+    CONTROL_CHUNK_SMALL: usize = 4 * KIB, "bytes", "Output that comes in smaller pieces is joined to rows of this size.";
+    CONTROL_ROWS_AT_ONCE: usize = 64, "rows", "Rows of output given up in one step, so that no write takes long.";
     CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";
     CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";
     CONTROL_LIST_MAX: usize = 200, "operations", "Operations in one page of a list.";
     CONTROL_RETRY: Duration = secs(1), "time", "How often the relay tries again to commit what its store refused.";
     CONTROL_LATE_MAX: usize = 256, "answers", "Answers to a worker about operations that are not living, on their way at once; more are left to be offered again.";
+    CONTROL_PIECES_MAX: usize = 4096, "pieces", "Pieces of one stream that wait at the relay for the commit before them; more are left to be offered again.";
     SESSION_CANCELS_MAX: usize = 256, "cancellations", "Cancelled sessions of one device that its worker has not confirmed; more are refused.";
     CONTROL_RESULT_EDGE: usize = 32 * KIB, "bytes", "Head and tail of each stream in the result of an operation's task.";
 }

@@ -84,12 +84,15 @@ fn write(value: &Value, out: &mut String) {
 mod tests {
     use super::*;
     use crate::id::{OperationId, RunId};
+    use crate::policy::Role;
 
     fn operation(id: u8, run: u8, request: &str) -> Operation {
         Operation {
             request_id: OperationId::mint([id; 16]),
             run_id: Some(RunId::mint([run; 16])),
             session_id: None,
+            role: Role::Operator,
+            client: None,
             request: serde_json::from_str(request).unwrap(),
         }
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::bytes_text;
 use crate::id::{OperationId, RunId};
 use crate::limits;
+use crate::policy::Role;
 
 /// What to run: an argument vector, or a line for the system's shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,9 +196,21 @@ pub struct Operation {
     /// The session it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The role of the account that asks: it caps what the device's policy allows, as with a tool call. No part of the
+    /// identity.
+    #[serde(default = "least_role")]
+    pub role: Role,
+    /// The client that asks, as the relay vouches for it. No part of the identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// What it asks.
     #[serde(flatten)]
     pub request: Request,
+}
+
+/// Of an operation that does not say: the weakest that may ask for one.
+fn least_role() -> Role {
+    Role::Operator
 }
 
 impl Operation {
@@ -213,6 +226,9 @@ impl Operation {
         }
         if self.session_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > limits::OPERATION_SESSION_MAX) {
             return Err(BadRequest("sessionId has 1 to 128 bytes"));
+        }
+        if self.client.as_ref().is_some_and(|id| id.len() > limits::OPERATION_CLIENT_MAX) {
+            return Err(BadRequest("client has at most 2 048 bytes"));
         }
         self.request.check()
     }

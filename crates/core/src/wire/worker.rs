@@ -15,12 +15,17 @@ use crate::status::UnixMs;
 /// Path of the worker's socket.
 pub const WORKER_PATH: &str = "/worker/ws";
 
+/// Version of this protocol, `resumableProtocol` in hello.
+pub const WORKER_PROTOCOL: u32 = 1;
+
 /// Close code of a worker whose ledger is not the one that is connected and alive: a copied data folder or credential.
 pub const CLOSE_IN_USE: (u16, &str) = (1013, "device_in_use");
 /// Close code of a base worker's identity conflict.
 pub const CLOSE_CONFLICT: (u16, &str) = (1008, "Operation identity conflict");
 /// Close code of a socket that a newer one of the same ledger replaced.
 pub const CLOSE_REPLACED: (u16, &str) = (1001, "moved to a newer connection");
+/// Close code of a socket that broke a rule of the protocol.
+pub const CLOSE_PROTOCOL: (u16, &str) = (1002, "protocol error");
 /// Close code when a step of recovery brought nothing for its time.
 pub const CLOSE_RECOVERY: (u16, &str) = (1012, "Communication recovery");
 
@@ -299,6 +304,7 @@ impl WorkerFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Role;
 
     #[test]
     fn an_operation_reads_back_as_it_was_written() {
@@ -306,6 +312,8 @@ mod tests {
             request_id: OperationId::mint([1; 16]),
             run_id: Some(RunId::mint([2; 16])),
             session_id: Some("s".into()),
+            role: Role::Owner,
+            client: Some("c".into()),
             request: serde_json::from_str(r#"{"type":"exec","command":{"argv":["true"]},"timeoutMs":5}"#).unwrap(),
         });
         assert_eq!(ControlFrame::decode(&operation.encode()).unwrap(), operation);
@@ -317,7 +325,7 @@ mod tests {
 
     #[test]
     fn input_names_the_run_it_is_for() {
-        let text = r#"{"requestId":"op_aaaaaaaaaaaaaaaaaaaaaa","runId":"run_aaaaaaaaaaaaaaaaaaaaaa","type":"exec_stdin","data":"AA==","close":false}"#;
+        let text = r#"{"requestId":"op_aaaaaaaaaaaaaaaaaaaaaa","runId":"run_aaaaaaaaaaaaaaaaaaaaaa","role":"operator","type":"exec_stdin","data":"AA==","close":false}"#;
         let frame = ControlFrame::decode(text).unwrap();
         let ControlFrame::Operation(operation) = &frame else { panic!("{frame:?}") };
         assert_eq!(operation.check(), Ok(()));
