@@ -6,12 +6,19 @@
 
 mod budget;
 mod files;
+mod inputs;
+mod io;
+mod machine;
 mod room;
 mod segment;
 mod talk;
+#[cfg(test)]
+mod tests;
 
 pub use budget::Budget;
 pub use files::{Claim, End, Identity, Leader, Lease, Program, Spec};
+pub use io::{RunnerInput, RunnerOutput, Signal};
+pub use machine::Runner;
 pub use room::Room;
 pub use segment::{Segment, inside};
 pub use talk::{Ask, Tell, VERSION, VERSIONS};
