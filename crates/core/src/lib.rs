@@ -5,6 +5,7 @@
 //! comes out as values. Shells in `holdfast-host` and `holdfast-relay` turn those values into I/O.
 
 pub mod ask;
+pub mod chat;
 pub mod code;
 pub mod command;
 pub mod control;

@@ -69,14 +69,17 @@ macro_rules! limits {
     };
 }
 
+mod chat;
 mod operations;
 
+pub use chat::*;
 pub use operations::*;
 
 /// The whole table, in the order of its files.
 pub fn all() -> Vec<Limit> {
     let mut all = rows();
     all.extend(operations::rows());
+    all.extend(chat::rows());
     all
 }
 
