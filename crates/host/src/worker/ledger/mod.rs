@@ -1,0 +1,166 @@
+//! The worker's ledger: what it received, how each stands, and how each ended, in `<data>/worker/ledger.sqlite`.
+//!
+//! One process has it, because one process has the data folder. No bulk bytes: output stays in the spool.
+
+mod changes;
+mod columns;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_core::limits;
+use holdfast_core::operation::Digest;
+use holdfast_core::status::UnixMs;
+use holdfast_core::worker::{Change, Found, LedgerError, Living, Stored};
+use holdfast_store::{Layout, Store, StoreError};
+use rusqlite::{Connection, params};
+
+use crate::files;
+use crate::status_hub::unix_ms;
+
+const LAYOUT: Layout =
+    Layout { file: "ledger.sqlite", steps: schema::STEPS, reserve: Some(|folder| files::free_space(folder)) };
+
+/// See the module. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Ledger(Store);
+
+/// An opened ledger.
+pub(super) struct Opened {
+    pub(super) ledger: Ledger,
+    /// What is not over.
+    pub(super) stored: Stored,
+    /// Where a damaged ledger was put; this one is new then.
+    pub(super) set_aside: Option<PathBuf>,
+}
+
+impl Ledger {
+    /// Opens or makes the ledger of a folder. One that is damaged is set aside. Blocks.
+    pub(super) fn open(folder: &Path) -> Result<Opened, StoreError> {
+        let (store, set_aside) = Store::open_or_set_aside(folder, &LAYOUT)?;
+        match store.read_now(stored) {
+            Ok(stored) => Ok(Opened { ledger: Ledger(store), stored, set_aside }),
+            Err(StoreError::Damaged) if set_aside.is_none() => {
+                store.close();
+                let set_aside = Some(Store::set_aside(folder, &LAYOUT)?);
+                let store = Store::open(folder, &LAYOUT)?;
+                let stored = store.read_now(stored)?;
+                Ok(Opened { ledger: Ledger(store), stored, set_aside })
+            }
+            Err(error) => {
+                store.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes changes durable, all or none, in the order in which they are handed in. Never blocks; `done` runs on the thread
+    /// that writes. Whatever belongs to something received before passes while the disk is too full to receive more.
+    pub(super) fn commit(
+        &self,
+        changes: Vec<Change>,
+        done: impl FnOnce(Result<Vec<Found>, LedgerError>) + Send + 'static,
+    ) {
+        let at = unix_ms();
+        let receives = changes.iter().any(|change| matches!(change, Change::Admit(_)));
+        let work = move |db: &Connection| {
+            changes.iter().map(|change| changes::carry_out(db, at, change)).collect::<Result<Vec<_>, StoreError>>()
+        };
+        let done = move |outcome: Result<_, StoreError>| {
+            done(outcome.map_err(|error| match error {
+                StoreError::Full => LedgerError::Full,
+                error => {
+                    tracing::error!("the ledger was not written: {error}");
+                    LedgerError::Failed
+                }
+            }));
+        };
+        match receives {
+            true => self.0.submit(work, done),
+            false => self.0.submit_final(work, done),
+        }
+    }
+
+    /// Asks whether there is room to receive more. Never blocks.
+    pub(super) fn ask_room(&self, done: impl FnOnce(bool) + Send + 'static) {
+        self.0.submit(|_| Ok::<_, StoreError>(()), move |outcome| done(outcome != Err(StoreError::Full)));
+    }
+
+    /// Forgets what was over for longer than [`limits::OPERATIONS_KEPT_FOR`], and the oldest beyond
+    /// [`limits::OPERATIONS_KEPT`]; a few at a time, so that nothing else waits for it.
+    pub(super) async fn sweep(&self, now: UnixMs) -> Result<(), StoreError> {
+        let kept_for = u64::try_from(limits::OPERATIONS_KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
+        let before = now.saturating_sub(kept_for);
+        for [count, remove] in SWEEPS {
+            loop {
+                let swept = self.0.write_final(move |db| {
+                    let kept: u64 = db.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+                    let aged = db.prepare_cached(remove)?.execute(params![before, SWEEP])? as u64;
+                    let too_many = kept.saturating_sub(limits::OPERATIONS_KEPT as u64 + aged).min(SWEEP);
+                    let beyond = db.prepare_cached(remove)?.execute(params![u64::MAX >> 1, too_many])? as u64;
+                    Ok::<_, StoreError>(aged + beyond)
+                });
+                if swept.await? == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the commits handed in so far. Blocks.
+    pub(super) fn close(&self) {
+        self.0.close();
+    }
+}
+
+/// Rows that go in one transaction of a sweep.
+const SWEEP: u64 = 500;
+
+/// What counts the rows of each table that may go, and what removes at most `?2` of them that are older than `?1`.
+const SWEEPS: [[&str; 2]; 3] = [
+    [
+        "SELECT count(*) FROM operations WHERE acked = 1",
+        "DELETE FROM operations WHERE seq IN
+         (SELECT seq FROM operations WHERE acked = 1 AND changed < ?1 ORDER BY changed LIMIT ?2)",
+    ],
+    [
+        "SELECT count(*) FROM tombstones",
+        "DELETE FROM tombstones WHERE id IN (SELECT id FROM tombstones WHERE at < ?1 ORDER BY at LIMIT ?2)",
+    ],
+    [
+        "SELECT count(*) FROM cancelled_sessions",
+        "DELETE FROM cancelled_sessions WHERE session IN
+         (SELECT session FROM cancelled_sessions WHERE at < ?1 ORDER BY at LIMIT ?2)",
+    ],
+];
+
+fn stored(db: &Connection) -> Result<Stored, StoreError> {
+    let now = unix_ms();
+    let mut rows = Vec::new();
+    let mut query = db.prepare(columns::LIVING)?;
+    let mut found = query.query([])?;
+    while let Some(row) = found.next()? {
+        let (row, changed) = columns::living(row)?;
+        rows.push(Living { row, age: Duration::from_millis(now.saturating_sub(changed)) });
+    }
+    let mut offsets = Vec::new();
+    let mut query = db.prepare("SELECT run, stream, acked FROM offsets")?;
+    let mut found = query.query([])?;
+    while let Some(row) = found.next()? {
+        offsets.push((columns::word(row.get(0)?)?, columns::word(row.get(1)?)?, row.get(2)?));
+    }
+    let mut query = db.prepare("SELECT id, generation, configured FROM ledger")?;
+    let mut found = query.query([])?;
+    let life = found.next()?.ok_or(StoreError::Damaged)?;
+    Ok(Stored {
+        ledger: columns::word(life.get(0)?)?,
+        generation: life.get(1)?,
+        config: life.get::<_, Option<_>>(2)?.map(Digest),
+        rows,
+        offsets,
+    })
+}
