@@ -78,10 +78,25 @@ pub(crate) fn has_living_member(group: u32) -> bool {
     true
 }
 
+/// The process groups with a living member in the session that a process leads; that process's own where sessions cannot
+/// be seen.
+#[cfg(unix)]
+pub(crate) fn groups_of_session(leader: u32) -> Vec<u32> {
+    let mut groups = vec![leader];
+    #[cfg(target_os = "linux")]
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
+        let of_session = pid.and_then(stat).filter(|stat| stat.alive && stat.session == leader);
+        groups.extend(of_session.map(|stat| stat.group).filter(|group| !groups.contains(group)));
+    }
+    groups
+}
+
 #[cfg(target_os = "linux")]
 struct Stat {
     alive: bool,
     group: u32,
+    session: u32,
     started: String,
 }
 
@@ -93,6 +108,7 @@ fn stat(pid: u32) -> Option<Stat> {
     Some(Stat {
         alive: !matches!(*fields.first()?, "Z" | "X"),
         group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         started: (*fields.get(19)?).to_owned(),
     })
 }

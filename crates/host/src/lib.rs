@@ -11,6 +11,7 @@ pub mod engines;
 pub mod enrol;
 pub mod exec;
 pub mod files;
+mod group;
 mod http_client;
 mod identity;
 pub mod link;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::limits;
+use holdfast_core::run::Signal;
 use parking_lot::Mutex;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use serde::{Deserialize, Serialize};
@@ -21,10 +22,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::exec::call::{invalid, io_error, random_name};
+use crate::group::{self, MARK};
 use crate::identity;
 
-/// Name of the variable that marks a tree.
-const MARK: &str = "HOLDFAST_RUN";
 /// How often a dying group is looked at: its end is no event.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -187,7 +187,7 @@ impl Tree {
 
     /// Whether the group still has a living member.
     pub(super) fn lives(&self) -> bool {
-        group_lives(self.group)
+        group::lives(self.group)
     }
 
     /// Asks the tree to end and waits a while for it, or until `now`. Returns the program's exit if it came.
@@ -195,7 +195,7 @@ impl Tree {
         if now.is_cancelled() {
             return None;
         }
-        signal(self.group, Signal::Term);
+        group::signal(self.group, Signal::Term);
         tokio::select! {
             gone = tokio::time::timeout(limits::TREE_KILL_WAIT, self.until_gone()) => gone.ok().flatten(),
             () = now.cancelled() => None,
@@ -205,7 +205,7 @@ impl Tree {
     /// Ends what still lives: kills, and waits until it is gone. Returns the program's exit and the escaped processes.
     pub(super) async fn end(mut self) -> (Option<ExitStatus>, Vec<u32>) {
         // The group may outlive its leader; the signal goes to whoever is left.
-        signal(self.group, Signal::Kill);
+        group::signal(self.group, Signal::Kill);
         let _ = self.child.start_kill();
         let status = tokio::time::timeout(limits::TREE_KILL_WAIT, self.until_gone()).await;
         (status.ok().flatten(), self.escaped())
@@ -231,7 +231,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if self.lives() {
-            signal(self.group, Signal::Kill);
+            group::signal(self.group, Signal::Kill);
         }
         let _ = std::fs::remove_file(self.trees.notes.join(&self.mark));
         self.trees.state.lock().living.remove(&self.group);
@@ -244,55 +244,15 @@ fn end_leftover(note: &Note) -> bool {
     let marked = identity::marked(&format!("{MARK}={}", note.mark));
     let Some(group) = note.pid else {
         // It was killed while it started a program: only the mark tells which.
-        marked.iter().filter(|p| p.pid == p.group).for_each(|p| signal(p.group, Signal::Kill));
+        marked.iter().filter(|p| p.pid == p.group).for_each(|p| group::signal(p.group, Signal::Kill));
         return !marked.is_empty();
     };
     let leader = note.started.is_some() && identity::started(group) == note.started;
     let ours = leader || marked.iter().any(|p| p.group == group);
     if ours {
-        signal(group, Signal::Kill);
+        group::signal(group, Signal::Kill);
     }
     ours
-}
-
-#[derive(Clone, Copy)]
-enum Signal {
-    Term,
-    Kill,
-}
-
-#[cfg(unix)]
-fn signal(group: u32, signal: Signal) {
-    use nix::sys::signal::{Signal as Unix, killpg};
-    let signal = match signal {
-        Signal::Term => Unix::SIGTERM,
-        Signal::Kill => Unix::SIGKILL,
-    };
-    if let Some(group) = pid(group) {
-        let _ = killpg(group, signal);
-    }
-}
-
-#[cfg(unix)]
-fn group_lives(group: u32) -> bool {
-    // EPERM means that somebody is there. A dead process nobody reaped yet is there too, and does not count.
-    pid(group).is_some_and(|group| nix::sys::signal::killpg(group, None) != Err(nix::errno::Errno::ESRCH))
-        && identity::has_living_member(group)
-}
-
-/// Never 0 or 1: those would be our own group and everybody.
-#[cfg(unix)]
-fn pid(group: u32) -> Option<nix::unistd::Pid> {
-    i32::try_from(group).ok().filter(|group| *group > 1).map(nix::unistd::Pid::from_raw)
-}
-
-/// A job object cannot be asked, only ended, and its handle is the child's.
-#[cfg(windows)]
-fn signal(_group: u32, _signal: Signal) {}
-
-#[cfg(windows)]
-fn group_lives(_group: u32) -> bool {
-    false
 }
 
 /// The error of a program that did not start. Where only a resource is short, the same call may be sent again.

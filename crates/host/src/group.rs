@@ -1,0 +1,45 @@
+//! Process groups: told to end, and looked at until they have.
+
+use holdfast_core::run::Signal;
+
+#[cfg(unix)]
+use crate::identity;
+
+/// Name of the variable that marks every process of a tree.
+pub(crate) const MARK: &str = "HOLDFAST_RUN";
+
+#[cfg(unix)]
+pub(crate) fn signal(group: u32, signal: Signal) {
+    use nix::sys::signal::{Signal as Unix, killpg};
+    let signal = match signal {
+        Signal::HangUp => Unix::SIGHUP,
+        Signal::Term => Unix::SIGTERM,
+        Signal::Kill => Unix::SIGKILL,
+    };
+    if let Some(group) = pid(group) {
+        let _ = killpg(group, signal);
+    }
+}
+
+/// Whether a group has a living member.
+#[cfg(unix)]
+pub(crate) fn lives(group: u32) -> bool {
+    // EPERM means that somebody is there. A dead process nobody reaped yet is there too, and does not count.
+    pid(group).is_some_and(|group| nix::sys::signal::killpg(group, None) != Err(nix::errno::Errno::ESRCH))
+        && identity::has_living_member(group)
+}
+
+/// Never 0 or 1: those would be our own group and everybody.
+#[cfg(unix)]
+fn pid(group: u32) -> Option<nix::unistd::Pid> {
+    i32::try_from(group).ok().filter(|group| *group > 1).map(nix::unistd::Pid::from_raw)
+}
+
+/// A job object cannot be asked, only ended, and its handle is the child's.
+#[cfg(windows)]
+pub(crate) fn signal(_group: u32, _signal: Signal) {}
+
+#[cfg(windows)]
+pub(crate) fn lives(_group: u32) -> bool {
+    false
+}
