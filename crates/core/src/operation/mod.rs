@@ -8,9 +8,7 @@ pub(crate) mod bytes_text;
 mod digest;
 mod outcome;
 mod request;
-mod view;
 
 pub use digest::Digest;
 pub use outcome::{Exit, Failure, Outcome, State, Stream, Streams};
 pub use request::{BadRequest, Command, File, Kind, OnFull, OnLeaseExpiry, Operation, Project, Request};
-pub use view::{Extent, View};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::code::Code;
+use crate::code::{Code, ToolError};
 use crate::status::UnixMs;
 
 /// A stream of a run's output. Offsets count bytes from its beginning.
@@ -146,6 +146,12 @@ impl Failure {
     /// A failure before which nothing was done.
     pub fn nothing_done(code: Code, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), retryable: true }
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(ToolError { code, message, retryable, .. }: ToolError) -> Failure {
+        Failure { code, message, retryable }
     }
 }
 
