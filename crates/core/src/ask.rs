@@ -36,7 +36,11 @@ impl AskRule {
     fn names(&self, tool: &Tool, client: Option<&str>) -> bool {
         // What only looks at Holdfast or stops something must work when nobody is there; drills are Holdfast's own.
         let exempt = tool.control || tool.place == Place::Internal;
-        !exempt && tool.effect >= self.least && self.clients.iter().any(|c| c == EVERY_CLIENT || Some(&**c) == client)
+        !exempt && self.concerns(tool.effect, client)
+    }
+
+    fn concerns(&self, effect: Effect, client: Option<&str>) -> bool {
+        effect >= self.least && self.clients.iter().any(|c| c == EVERY_CLIENT || Some(&**c) == client)
     }
 }
 
@@ -93,6 +97,11 @@ impl Asks {
     pub fn set_rule(&mut self, rule: AskRule) {
         self.rule = rule;
         self.remembered.clear();
+    }
+
+    /// Whether work with this effect would ask, if it were a call of this client.
+    pub fn would_ask(&self, effect: Effect, client: Option<&str>) -> bool {
+        self.rule.concerns(effect, client)
     }
 
     /// Whether a call that passed the policy may run; `at` is when, for people.

@@ -6,6 +6,7 @@
 
 pub(crate) mod bytes_text;
 mod digest;
+mod needs;
 mod outcome;
 mod request;
 
