@@ -77,6 +77,8 @@ codes! {
     ResultTooLarge = "result_too_large",
     /// The disk is full; nothing was acknowledged.
     StorageFull = "storage_full",
+    /// Work that must not run unsupervised was killed because nobody renewed its lease.
+    LeaseExpired = "lease_expired",
     /// Still running; fetch it later with the handle.
     InProgress = "in_progress",
 }
@@ -86,7 +88,7 @@ impl Code {
     pub const fn on_base_wire(self) -> Code {
         match self {
             Code::Busy | Code::ResultTooLarge | Code::StorageFull => Code::LimitExceeded,
-            Code::OutcomeUnknown | Code::InProgress => Code::ExecutionFailed,
+            Code::OutcomeUnknown | Code::LeaseExpired | Code::InProgress => Code::ExecutionFailed,
             other => other,
         }
     }

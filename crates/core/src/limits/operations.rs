@@ -41,6 +41,11 @@ limits! {
     WORKER_REOFFER_MIN: Duration = secs(2), "time", "Output and results are offered again on a live connection when no acknowledgement moved for this, or for 4 round trips if that is longer.";
     WORKER_SHOWN: usize = 80, "operations", "Operations in the status: up to 64 living ones and the latest ended.";
     WORKER_ENDED_SHOWN: usize = 32, "operations", "Ended and acknowledged operations a worker still shows.";
+    WORKER_READ_AHEAD: usize = 4, "pieces", "Pieces of output read before the socket has room for them; within WORKER_WINDOW.";
+    WORKER_OFFSETS_EVERY: Duration = millis(200), "time", "Acknowledged output is made durable and trimmed at most this often.";
+    WORKER_FRAMES_WAITING: usize = 2048, "frames", "Answers that wait for a worker's socket, and commits under way; a relay that causes more is cut off.";
+    WORKER_RUN_INPUTS_MAX: usize = 64, "operations", "Inputs of one run that wait to be given.";
+    WORKER_PERFORMS_MAX: usize = 8, "operations", "Operations that are no run done at once.";
     WORKER_RUNS_MAX: usize = 64, "runs", "Runs of one worker that have not ended; more wait.";
     WORKER_ALIVE: Duration = secs(5), "time", "Each side of the worker's socket writes at least this often.";
     WORKER_SILENCE: Duration = secs(10), "time", "A worker's socket without one received byte for this long is dead.";
@@ -60,6 +65,9 @@ limits! {
     RUNNER_PIPE: u64 = MIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it.";
     RUNNER_RESUME: u64 = MIB as u64, "bytes", "A program that waited for room is read again when there is this much.";
     RUNNER_ESCAPED: usize = 64, "processes", "Escaped processes that the end of a run names.";
+    RUNNER_BLOCK: usize = 256 * KIB, "bytes", "Output a runner moves at once.";
+    RUNNER_PORT_WAIT: Duration = secs(10), "time", "How long a runner waits for a port of this machine to answer.";
+    RUNNER_GOODBYE: Duration = secs(1), "time", "How long a runner that is over waits for its worker to hear it.";
     RUNNER_DRAIN: Duration = secs(2), "time", "After a program ended, its pipes are read for this long if something it started still holds them.";
 
     ["Control store"]

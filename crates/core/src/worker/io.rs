@@ -57,10 +57,12 @@ pub enum Input<'a> {
     Closed(SocketId, Option<(u16, Cow<'a, str>)>),
     /// A commit is durable, with one [`Found`] for each of its changes in order; or nothing of it is.
     Committed(Ticket, Result<Vec<Found>, LedgerError>),
-    /// Whether the disk is too full to admit anything: the reserve is given up and not yet restored.
+    /// How the disk stands; told when `full` changes, and at least each [`crate::limits::SPOOL_RETRY`] while runs live.
     Storage {
-        /// It is.
+        /// Too full to admit anything: the reserve is given up and not yet restored.
         full: bool,
+        /// Bytes this user may still write; `None` where that cannot be told.
+        free: Option<u64>,
     },
     /// News of a try to run something.
     Run(RunId, u32, RunNews),

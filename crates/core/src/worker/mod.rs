@@ -7,10 +7,22 @@
 //! Parts: `ledger` names what is durable, `operations` is the table of what is not over, `recovery` one connection,
 //! `runs` what happens to a run, `window` the output on its way, `lease` the leave to execute.
 
+mod admission;
+mod commits;
+mod ends;
 mod io;
+mod lease;
 mod ledger;
+mod link;
 mod machine;
+mod operations;
+mod recovery;
 mod retry;
+mod runs;
+mod show;
+#[cfg(test)]
+mod tests;
+mod window;
 
 pub use io::*;
 pub use ledger::{Change, Found, Known, LedgerError, Living, Row, Stored, Ticket};

@@ -1,0 +1,1 @@
+//! The machine against a scripted relay, ledger and runners.
