@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdfast_core::limits;
-use reqwest::{Certificate, Client};
+use reqwest::{Certificate, Client, ClientBuilder};
 use url::Url;
 
 /// Why there is no client.
@@ -30,13 +30,19 @@ pub async fn to_relay(ca_file: Option<&Path>) -> Result<Client, ClientError> {
 
 /// The same at once; with a file it blocks for a moment.
 pub fn make(ca_file: Option<&Path>) -> Result<Client, ClientError> {
-    let mut builder =
-        Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(limits::DIAL_TIMEOUT);
-    if let Some(path) = ca_file {
-        let pem = std::fs::read(path).map_err(ClientError::CaFile)?;
-        builder = builder.tls_certs_merge(Certificate::from_pem_bundle(&pem)?);
-    }
-    Ok(builder.build()?)
+    Ok(builder(ca_file)?.build()?)
+}
+
+/// The same before it is built.
+pub fn builder(ca_file: Option<&Path>) -> Result<ClientBuilder, ClientError> {
+    let Some(path) = ca_file else { return Ok(bare()) };
+    let pem = std::fs::read(path).map_err(ClientError::CaFile)?;
+    Ok(bare().tls_certs_merge(Certificate::from_pem_bundle(&pem)?))
+}
+
+/// What every client has: it follows no redirect, and a connection opens in time or not at all.
+pub fn bare() -> ClientBuilder {
+    Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(limits::DIAL_TIMEOUT)
 }
 
 /// Whether a secret may travel to an address: by https, or by http to this machine.

@@ -19,8 +19,13 @@ impl Digest {
         let asked = serde_json::to_value(&operation.request).unwrap_or(Value::Null);
         // The run that an operation starts is part of its identity, the one that input is for is part of what it asks.
         let run = operation.run_id.as_ref().filter(|_| operation.kind().is_input());
+        Digest::of_json(&serde_json::json!({"request": asked, "run": run, "session": operation.session_id}))
+    }
+
+    /// The digest of any value.
+    pub fn of_json(value: &Value) -> Digest {
         let mut canonical = String::new();
-        write(&serde_json::json!({"request": asked, "run": run, "session": operation.session_id}), &mut canonical);
+        write(value, &mut canonical);
         Digest(Sha256::digest(canonical.as_bytes()).into())
     }
 

@@ -8,7 +8,7 @@ use holdfast_core::ask::{AskRule, Asks, Gate};
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::CallId;
 use holdfast_core::status::Question;
-use holdfast_core::tools::Tool;
+use holdfast_core::tools::{Effect, Tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -55,6 +55,11 @@ impl Asking {
 
     pub(super) fn set_rule(&self, rule: AskRule) {
         self.desk.lock().asks.set_rule(rule);
+    }
+
+    /// Whether work with this effect would ask, if it were a call of this client.
+    pub(super) fn would_ask(&self, effect: Effect, client: Option<&str>) -> bool {
+        self.desk.lock().asks.would_ask(effect, client)
     }
 
     /// Whether that question waited.

@@ -125,7 +125,7 @@ pub(super) fn encode(value: &impl Serialize) -> Outcome {
 }
 
 /// An error of the operating system, as a code. The text names no path.
-pub(super) fn io_error(what: &str, error: &std::io::Error) -> ToolError {
+pub(crate) fn io_error(what: &str, error: &std::io::Error) -> ToolError {
     use std::io::ErrorKind as Kind;
     let code = match error.kind() {
         Kind::NotFound => Code::NotFound,

@@ -12,7 +12,7 @@ use holdfast_core::ask::AskRule;
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::CallId;
 use holdfast_core::limits;
-use holdfast_core::policy::{Policy, Role};
+use holdfast_core::policy::{Availability, Policy, Role};
 use holdfast_core::tools::{self, Place, Refusal, Tool};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
@@ -125,10 +125,10 @@ enum Work {
     Extra(Extra),
 }
 
-/// Whether the device's policy and the account's role let a tool run, and under which policy.
-fn admit(tool: &Tool, role: Role, device: &RwLock<Policy>) -> Result<Policy, ToolError> {
+/// Whether the device's policy and the account's role let work of a class be done, and under which policy.
+fn admit(class: Availability, role: Role, device: &RwLock<Policy>) -> Result<Policy, ToolError> {
     let device = device.read().clone();
-    tools::allowed(tool.class, role, &device).map_err(|refusal| match refusal {
+    tools::allowed(class, role, &device).map_err(|refusal| match refusal {
         Refusal::Policy => ToolError::new(Code::PolicyDenied, "the policy of this device does not allow this tool"),
         Refusal::Role => ToolError::new(Code::AuthorizationDenied, "tool is not allowed for this account role"),
     })?;
@@ -176,6 +176,21 @@ impl LocalExecutor {
     /// What a call was asked and answered, if that was kept and still is.
     pub fn body(&self, call: &str) -> Option<CallBody> {
         self.env.bodies.get(call)
+    }
+
+    /// [`admit`] for work that is no call.
+    pub(super) fn admits(&self, class: Availability, role: Role) -> Result<Policy, ToolError> {
+        admit(class, role, &self.policy)
+    }
+
+    /// What device and role allow together now, for work that is no call.
+    pub(crate) fn policy_for(&self, role: Role) -> Policy {
+        self.policy.read().intersect(&Policy::of(role.profile(), "default"))
+    }
+
+    /// What tools work with, for work that is no call.
+    pub(crate) fn env(&self) -> &Arc<Env> {
+        &self.env
     }
 
     /// How many calls hold a place now.
@@ -231,7 +246,7 @@ impl Executor for LocalExecutor {
                 Work::Own(tool) => **tool,
                 Work::Extra(extra) => extra.tool,
             };
-            admit(&tool, role, &self.policy)?;
+            admit(tool.class, role, &self.policy)?;
             let (taken, running) = self.take(&run.id, tool.control)?;
             Ok((work, tool, taken, running))
         });
@@ -250,7 +265,7 @@ impl Executor for LocalExecutor {
                 let waited = env.asking.pass(&tool, &run, &stop, progress.as_ref()).await?;
                 let budget = given.saturating_sub(waited);
                 // Another policy may be in force since the question was asked.
-                let policy = admit(&tool, role, &device)?;
+                let policy = admit(tool.class, role, &device)?;
                 match work {
                     Work::Own(tool) => {
                         let owner = owner.clone();

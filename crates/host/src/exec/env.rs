@@ -13,8 +13,8 @@ use super::process::{Sessions, Trees};
 use super::results::Results;
 use super::{ExecOptions, OpenError};
 
-pub(super) struct Env {
-    pub(super) files: Workspace,
+pub(crate) struct Env {
+    pub(crate) files: Workspace,
     pub(super) trees: Arc<Trees>,
     pub(super) sessions: Sessions,
     pub(super) results: Results,
@@ -23,7 +23,7 @@ pub(super) struct Env {
     /// Home of programs under a minimal environment.
     pub(super) home: PathBuf,
     /// Changes of files happen one after the other.
-    pub(super) mutations: Arc<Mutex<()>>,
+    pub(crate) mutations: Arc<Mutex<()>>,
     pub(super) diagnose: Arc<dyn Fn() -> serde_json::Value + Send + Sync>,
     pub(super) running: Box<dyn Fn() -> usize + Send + Sync>,
     pub(super) started: Instant,

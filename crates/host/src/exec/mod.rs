@@ -5,13 +5,14 @@
 //! environments or output.
 
 mod ask;
-mod awake;
+pub(crate) mod awake;
 mod bodies;
 mod call;
 mod dispatch;
 mod env;
 mod files;
-mod git;
+pub(crate) mod git;
+mod operation;
 mod orient;
 mod process;
 mod results;
@@ -29,7 +30,11 @@ use serde_json::value::RawValue;
 
 pub use ask::Told;
 pub use bodies::{CallBody, Excerpt};
+pub(crate) use call::io_error;
 pub use dispatch::{ExecOptions, LocalExecutor, OpenError};
+pub(crate) use env::Env;
+pub(crate) use files::{Access, Spot, open_file};
+pub(crate) use operation::Prepared;
 
 /// How a call ended: its result as raw JSON, encoded once, or an error.
 pub type Outcome = Result<Box<RawValue>, ToolError>;

@@ -11,5 +11,6 @@ pub(super) use find::{list_files, search_text};
 pub(super) use image::view_image;
 pub(super) use patch::apply_patch;
 pub(super) use read::{Nothing, PathOnly, here, list_dir, list_roots, read_file};
-pub(super) use workspace::{Access, Workspace};
+pub(super) use workspace::Workspace;
+pub(crate) use workspace::{Access, Spot, open_file};
 pub(super) use write::{edit_file, write_file};

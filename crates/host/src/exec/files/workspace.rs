@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::exec::call::{invalid, io_error};
 
 /// The workspace, and the folders of Holdfast itself.
-pub(in crate::exec) struct Workspace {
+pub(crate) struct Workspace {
     root: PathBuf,
     /// Real paths of Holdfast's folders.
     private: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(in crate::exec) struct Workspace {
 
 /// What a path is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::exec) enum Access {
+pub(crate) enum Access {
     Read,
     /// The target may be absent; it must be no link and not part of a git folder.
     Write,
@@ -36,9 +36,9 @@ pub(in crate::exec) enum Access {
 
 /// A checked target: its real path, and how results call it.
 #[derive(Debug, Clone)]
-pub(in crate::exec) struct Spot {
-    pub(in crate::exec) real: PathBuf,
-    pub(in crate::exec) shown: String,
+pub(crate) struct Spot {
+    pub(crate) real: PathBuf,
+    pub(crate) shown: String,
     /// Where the walk to it starts: the workspace, or the root of its file system.
     base: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Workspace {
     }
 
     /// Checks a path from arguments.
-    pub(in crate::exec) fn find(&self, path: &str, policy: &Policy, access: Access) -> Result<Spot, ToolError> {
+    pub(crate) fn find(&self, path: &str, policy: &Policy, access: Access) -> Result<Spot, ToolError> {
         if path.is_empty() || path.len() > limits::PATH_MAX || path.contains('\0') {
             return Err(invalid(format!("path must have 1 to {} bytes and no NUL", limits::PATH_MAX)));
         }
@@ -124,7 +124,7 @@ impl Workspace {
     }
 
     /// Opens the folder a target lies in, making absent ones when `make` is set.
-    pub(in crate::exec) fn parent(&self, spot: &Spot, make: bool) -> Result<(Dir, OsString), ToolError> {
+    pub(crate) fn parent(&self, spot: &Spot, make: bool) -> Result<(Dir, OsString), ToolError> {
         let name = spot.real.file_name().ok_or_else(|| invalid("the path names no file"))?.to_os_string();
         let dir = self.walk(&spot.base, spot.real.parent().unwrap_or(&spot.base), make)?;
         Ok((dir, name))
@@ -168,7 +168,7 @@ fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
 }
 
 /// Opens a regular file in a folder, following no link. Non-blocking, so that a planted pipe cannot hold a thread.
-pub(in crate::exec) fn open_file(dir: &Dir, name: &OsStr) -> Result<File, ToolError> {
+pub(crate) fn open_file(dir: &Dir, name: &OsStr) -> Result<File, ToolError> {
     let mut options = OpenOptions::new();
     options.read(true).follow(cap_fs_ext::FollowSymlinks::No).nonblock(true);
     let file = dir.open_with(name, &options).map_err(|e| io_error("file", &e))?;

@@ -5,6 +5,7 @@ mod diff;
 mod own;
 mod program;
 mod repository;
+mod safe;
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use super::call::{Call, bounded, bounded_text, encode, invalid};
 use super::env::Env;
 use super::files::{PathOnly, here};
 use super::route::blocking;
-use repository::{Found, find};
+pub(crate) use repository::{Found, find};
+pub(crate) use safe::{Git, Output, exists};
 
 #[derive(Serialize)]
 struct Status {
@@ -95,8 +97,8 @@ impl Status {
 
 pub(super) async fn git_status(env: &Arc<Env>, call: Call) -> Outcome {
     let PathOnly { path } = call.arguments()?;
-    let found = find(env, &call, &path)?;
-    if may_run(&call) && program::exists() {
+    let found = find(env, &call.policy, &path)?;
+    if may_run(&call) && safe::exists() {
         return encode(&program::status(env, &call, &found).await?);
     }
     blocking(env, call, move |env, call| own::status(env, call, &found)).await
@@ -115,8 +117,8 @@ struct DiffArguments {
 pub(super) async fn git_diff(env: &Arc<Env>, call: Call) -> Outcome {
     let args: DiffArguments = call.arguments()?;
     let max = text_bound(args.max_bytes)?;
-    let found = find(env, &call, &args.path)?;
-    if may_run(&call) && program::exists() {
+    let found = find(env, &call.policy, &args.path)?;
+    if may_run(&call) && safe::exists() {
         return encode(&program::diff(env, &call, &found, args.staged, max).await?);
     }
     blocking(env, call, move |env, call| own::diff(env, call, &found, args.staged, max)).await
@@ -139,8 +141,8 @@ struct LogArguments {
 pub(super) async fn git_log(env: &Arc<Env>, call: Call) -> Outcome {
     let args: LogArguments = call.arguments()?;
     let max = bounded("max_count", args.max_count, 1, limits::GIT_LOG_MAX, 20)?;
-    let found = find(env, &call, &args.path)?;
-    if may_run(&call) && program::exists() {
+    let found = find(env, &call.policy, &args.path)?;
+    if may_run(&call) && safe::exists() {
         return encode(&program::log(env, &call, &found, max, args.include_author_email).await?);
     }
     blocking(env, call, move |env, call| own::log(env, call, &found, max, args.include_author_email)).await
@@ -168,8 +170,8 @@ pub(super) async fn git_show(env: &Arc<Env>, call: Call) -> Outcome {
         return Err(invalid("revision must name a commit"));
     }
     let max = text_bound(args.max_bytes)?;
-    let found = find(env, &call, &args.path)?;
-    if may_run(&call) && program::exists() {
+    let found = find(env, &call.policy, &args.path)?;
+    if may_run(&call) && safe::exists() {
         return encode(&program::show(env, &call, &found, &args.revision, max).await?);
     }
     blocking(env, call, move |env, call| own::show(env, call, &found, &args.revision, max)).await

@@ -1,35 +1,15 @@
-//! The git program, told to run nothing that the repository names: no monitor, hook, filter, converter, signature check,
-//! pager, transport or submodule.
+//! The tools by the git program.
 
-use std::process::ExitStatus;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::limits;
-use parking_lot::Mutex;
 
 use super::repository::Found;
+use super::safe::{Git, Output};
 use super::{Commit, Diff, Entry, Log, Shown, Status};
-use crate::exec::call::{Call, stopped};
+use crate::exec::call::Call;
 use crate::exec::env::Env;
-use crate::exec::process::{End, HeadTail, Keep, direct, to_end};
-
-/// Options before the subcommand.
-const QUIET: &[&str] = &[
-    "--no-pager",
-    "-c",
-    "safe.bareRepository=explicit",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "log.showSignature=false",
-    "-c",
-    "core.quotePath=false",
-    "-c",
-    "color.ui=false",
-];
 
 /// Options of everything that shows a diff.
 const PLAIN_DIFF: &[&str] =
@@ -39,36 +19,7 @@ const PLAIN_DIFF: &[&str] =
 const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%B";
 const FIELDS: usize = 7;
 
-/// Whether there is a git program at all. Looked for once.
-pub(super) fn exists() -> bool {
-    static EXISTS: OnceLock<bool> = OnceLock::new();
-    *EXISTS.get_or_init(|| {
-        let name = if cfg!(windows) { "git.exe" } else { "git" };
-        std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
-    })
-}
-
-struct Output {
-    status: ExitStatus,
-    bytes: Vec<u8>,
-    truncated: bool,
-}
-
-/// What is kept of an output: its beginning.
-struct Head {
-    bytes: Vec<u8>,
-    max: usize,
-    truncated: bool,
-}
-
-impl Head {
-    fn push(&mut self, bytes: &[u8]) {
-        let room = self.max - self.bytes.len();
-        self.truncated |= bytes.len() > room;
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-}
-
+/// One run that talks to nobody.
 async fn git(
     env: &Arc<Env>,
     call: &Call,
@@ -77,53 +28,23 @@ async fn git(
     filters: &[String],
     max: usize,
 ) -> Result<Output, ToolError> {
-    let argv: Vec<String> = std::iter::once("git")
-        .chain(QUIET.iter().copied())
-        .chain(arguments.iter().copied())
-        .map(str::to_owned)
-        .collect();
-    let mut command = direct(env, &call.policy, &argv, ".")?.command();
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
-        command.env_remove(name);
+    silent(env, call, found).run(arguments, filters, max).await
+}
+
+fn silent<'a>(env: &'a Arc<Env>, call: &'a Call, found: &'a Found) -> Git<'a> {
+    Git {
+        env,
+        policy: &call.policy,
+        stop: &call.stop,
+        folder: &found.root,
+        transports: None,
+        timeout: limits::CALL_TIMEOUT_DEFAULT,
     }
-    command
-        .current_dir(&found.root)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .env("GIT_ALLOW_PROTOCOL", "none")
-        // By environment, because a filter's name may hold what `-c` would split at.
-        .env("GIT_CONFIG_COUNT", filters.len().to_string());
-    for (number, key) in filters.iter().enumerate() {
-        let off = if key.ends_with(".required") { "false" } else { "" };
-        command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), off);
-    }
-    let stdout = Arc::new(Mutex::new(Head { bytes: Vec::new(), max, truncated: false }));
-    let stderr = Arc::new(Mutex::new(HeadTail::keeping(limits::RESULT_PREVIEW)));
-    let ran = to_end(env, call, command, limits::CALL_TIMEOUT_DEFAULT, Keep { to: &stdout, push: Head::push }, &stderr)
-        .await?;
-    let End::Exited(status) = ran.end else { return Err(stopped()) };
-    let Head { bytes, truncated, .. } =
-        std::mem::replace(&mut *stdout.lock(), Head { bytes: Vec::new(), max: 0, truncated: false });
-    Ok(Output { status, bytes, truncated })
 }
 
 /// As [`git`], for commands that must succeed, with every filter of the repository's own configuration off.
 async fn run(env: &Arc<Env>, call: &Call, found: &Found, arguments: &[&str], max: usize) -> Result<Output, ToolError> {
-    let query = ["config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\."];
-    let listed = git(env, call, found, &query, &[], limits::FILE_BYTES_MAX).await?;
-    if listed.truncated {
-        return Err(ToolError::new(Code::LimitExceeded, "the repository's configuration is too large"));
-    }
-    let text = String::from_utf8_lossy(&listed.bytes);
-    let mut words = text.split('\0');
-    let mut filters = Vec::new();
-    // Filters the user configured are the user's; those of the repository came with it.
-    while let (Some(scope), Some(key)) = (words.next(), words.next()) {
-        if !matches!(scope, "system" | "global") {
-            filters.push(key.to_owned());
-        }
-    }
+    let filters = silent(env, call, found).own_keys(r"^filter\.").await?;
     let output = git(env, call, found, arguments, &filters, max).await?;
     if output.status.success() {
         return Ok(output);

@@ -4,24 +4,25 @@ use std::path::{Path, PathBuf};
 
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::limits;
+use holdfast_core::policy::Policy;
 
 use crate::exec::call::Call;
 use crate::exec::env::Env;
 use crate::exec::files::Access;
 
 /// A repository whose working tree and git folder passed the check.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Real path of the working tree.
-    pub(super) root: PathBuf,
-    pub(super) shown: String,
+    pub(crate) root: PathBuf,
+    pub(crate) shown: String,
     /// What was asked for, relative to the working tree; empty for all of it.
-    pub(super) below: PathBuf,
+    pub(crate) below: PathBuf,
 }
 
-pub(super) fn find(env: &Env, call: &Call, path: &str) -> Result<Found, ToolError> {
-    let spot = env.files.find(path, &call.policy, Access::Read)?;
+pub(crate) fn find(env: &Env, policy: &Policy, path: &str) -> Result<Found, ToolError> {
+    let spot = env.files.find(path, policy, Access::Read)?;
     for root in spot.real.ancestors() {
-        let Ok(at) = env.files.check(root.to_path_buf(), &call.policy, Access::Read) else { break };
+        let Ok(at) = env.files.check(root.to_path_buf(), policy, Access::Read) else { break };
         if root.join(".git").symlink_metadata().is_ok() {
             let below = spot.real.strip_prefix(root).unwrap_or(Path::new("")).to_path_buf();
             return Ok(Found { root: root.to_path_buf(), shown: at.shown, below });

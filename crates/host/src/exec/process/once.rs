@@ -100,13 +100,15 @@ pub(in crate::exec) struct Keep<'a, K> {
 /// Runs a program until it ends, is out of time, or is not wanted any more; no process of its group outlives this.
 pub(in crate::exec) async fn to_end<K: Send + 'static>(
     env: &Arc<Env>,
-    call: &Call,
+    stop: &CancellationToken,
     command: Command,
     timeout: Duration,
     stdout: Keep<'_, K>,
     stderr: &Arc<Mutex<HeadTail>>,
 ) -> Result<Ran, ToolError> {
-    call.check()?;
+    if stop.is_cancelled() {
+        return Err(stopped());
+    }
     let mut tree = env.trees.spawn(command, Stdio::null())?;
     let (out, err) = tree.output();
     let mut reading = tokio::spawn({
@@ -132,7 +134,7 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
             Err(_) => End::Stopped,
         },
         () = awake::pass(timeout) => End::TimedOut,
-        () = call.stop.cancelled() => End::Stopped,
+        () = stop.cancelled() => End::Stopped,
     };
     let exited = matches!(end, End::Exited(_));
     // Somebody may still hold the pipes: what the program left running, or what escaped.
@@ -153,7 +155,7 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
 async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
     let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
     let (stdout, stderr) = (kept(), kept());
-    let running = to_end(env, call, command, timeout, Keep { to: &stdout, push: HeadTail::push }, &stderr);
+    let running = to_end(env, &call.stop, command, timeout, Keep { to: &stdout, push: HeadTail::push }, &stderr);
     let ran = call.reporting(running, |elapsed| {
         let bytes = stdout.lock().total() + stderr.lock().total();
         Progress {
