@@ -130,6 +130,7 @@ impl Machine {
             key,
             wants_progress: true,
             control: false,
+            outlives: None,
         };
         self.tell(Input::Open { waiter, call: Box::new(call) });
     }

@@ -55,7 +55,13 @@ pub async fn run(devices: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut options = RelayOptions::loopback(0, folder.path());
     let description = "Says it again.".into();
-    options.extra_tools = vec![mcp::ExtraTool { name: "echo".into(), description, input_schema: schema() }];
+    options.extra_tools = vec![mcp::ExtraTool {
+        name: "echo".into(),
+        description,
+        input_schema: schema(),
+        output_schema: None,
+        long_running: false,
+    }];
     let relay = holdfast_relay::start(options).await?;
     let admin = &relay.admin;
 

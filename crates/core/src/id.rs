@@ -84,6 +84,10 @@ id!(
     DeviceId, "dev_", 8..=64, 12
 );
 id!(
+    /// What a client reads and stops a call by that outlives its request.
+    KeptId, "kept_", 16..=96, 18
+);
+id!(
     /// One account of the relay. Base wire: `^acct_[A-Za-z0-9_-]{20,96}$`.
     AccountId, "acct_", 20..=96, 18
 );

@@ -16,9 +16,10 @@ use url::Url;
 use crate::admin::Admin;
 use crate::auth::Auth;
 use crate::clock::{Clock, SystemClock};
-use crate::devices::{Devices, DevicesOptions};
+use crate::devices::{DeviceCheck, Devices, DevicesOptions};
 use crate::http::listen::{Server, bind};
 use crate::http::tls::{Certificates, TlsError};
+use crate::operations::Operations;
 use crate::state::{AppState, Site};
 use crate::store::{self, Store, StoreError};
 
@@ -61,6 +62,8 @@ pub struct RelayOptions {
     pub allowed_origins: Vec<String>,
     /// Largest body of `POST /mcp`, in bytes.
     pub body_max: usize,
+    /// How long a client without tasks waits for a call before it gets a handle; zero: until the end.
+    pub patience: Duration,
     /// Tools beside the core catalogue, for a bench whose device registers them too.
     pub extra_tools: Vec<crate::mcp::ExtraTool>,
     /// How long a request's head may take.
@@ -80,6 +83,7 @@ impl RelayOptions {
             identity: Identity::holdfast(env!("CARGO_PKG_VERSION")),
             allowed_origins: Vec::new(),
             body_max: limits::MCP_BODY_MAX,
+            patience: limits::PATIENCE,
             extra_tools: Vec::new(),
             header_timeout: limits::HTTP_HEADER_TIMEOUT,
             clock: Arc::new(SystemClock::default()),
@@ -169,7 +173,7 @@ impl RelayHandle {
     pub async fn shutdown(self) {
         self.stop.cancel();
         // Bounded by the machines. After it every call has its end, which the connections still have to write.
-        self.state.devices.shutdown().await;
+        tokio::join!(self.state.devices.shutdown(), self.state.operations.shutdown());
         self.tasks.close();
         // What is not written by then is cut off below.
         drop(tokio::time::timeout(limits::CLOSE_WAIT, self.tasks.wait()).await);
@@ -234,6 +238,7 @@ impl Offline {
 
     /// Closes the store; what was written stands on disk then.
     pub async fn close(self) {
+        self.admin.state.operations.close().await;
         let store = self.admin.state.store.clone();
         drop(tokio::task::spawn_blocking(move || store.close()).await);
     }
@@ -248,15 +253,17 @@ async fn assemble(
         let (options, site) = (options.clone(), site.clone());
         tokio::task::spawn_blocking(move || open(&options, &site)).await
     };
-    let Opened { store, auth, devices, tls } = blocking.map_err(|_| StoreError::Closed)??;
+    let Opened { store, auth, devices, operations, tls } = blocking.map_err(|_| StoreError::Closed)??;
     let state = Arc::new(AppState {
         devices: Arc::new(devices),
+        operations,
         store,
         auth,
         clock: options.clock.clone(),
         site,
         identity: options.identity.clone(),
         body_max: options.body_max,
+        patience: options.patience,
         extra_tools: options.extra_tools.clone(),
         stop: CancellationToken::new(),
         people: Default::default(),
@@ -279,12 +286,19 @@ async fn forget_expired(state: &AppState) {
     if let Err(error) = crate::oauth::sweep(state).await {
         tracing::warn!(%error, "what expired could not be forgotten");
     }
+    if let Err(error) = state.operations.sweep().await {
+        tracing::warn!(%error, "operations that ended long ago could not be forgotten");
+    }
+    if let Err(error) = state.devices.forget_expired().await {
+        tracing::warn!(%error, "records of calls could not be forgotten");
+    }
 }
 
 struct Opened {
     store: Store,
     auth: Auth,
     devices: Devices,
+    operations: Operations,
     tls: Option<Arc<Certificates>>,
 }
 
@@ -295,12 +309,15 @@ fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
     };
     let store = store::open(&options.data_dir)?;
     let auth = Auth::load(&store, &options.clock, site)?;
-    let check = auth.clone();
+    let index = auth.clone();
+    let check: DeviceCheck = Arc::new(move |credential| index.device(credential).map(|device| device.id.clone()));
     let devices = Devices::open(DevicesOptions {
         identity: options.identity.clone(),
-        check: Arc::new(move |credential| check.device(credential).map(|device| device.id.clone())),
+        check: check.clone(),
         store: store.clone(),
         clock: options.clock.clone(),
     })?;
-    Ok(Opened { store, auth, devices, tls })
+    let let_in = store.read_now(crate::people::devices::let_in)?;
+    let operations = Operations::open(&options.data_dir, options.clock.clone(), check, &let_in)?;
+    Ok(Opened { store, auth, devices, operations, tls })
 }

@@ -10,6 +10,7 @@ use url::Url;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::devices::Devices;
+use crate::operations::Operations;
 use crate::principal::ResourcePath;
 use crate::relay::{Exposure, RelayOptions};
 use crate::store::Store;
@@ -23,6 +24,8 @@ pub struct AppState {
     pub auth: Auth,
     /// The connected and remembered devices.
     pub devices: Arc<Devices>,
+    /// Durable operations.
+    pub operations: Operations,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where this relay is to be found.
@@ -31,6 +34,8 @@ pub struct AppState {
     pub identity: Identity,
     /// Largest request body, in bytes.
     pub body_max: usize,
+    /// How long a client without tasks waits for a call before it gets a handle; zero: until the end.
+    pub patience: std::time::Duration,
     /// Tools beside the core catalogue.
     pub extra_tools: Vec<crate::mcp::ExtraTool>,
     /// Cancelled when the relay begins to stop; open listeners end then.

@@ -24,7 +24,9 @@ pub const ACCOUNT: &str = "anna";
 /// Its password.
 pub const PASSWORD: &str = "correct horse battery staple";
 
-const BASE_RELAY: &str = "[link]\nidentity = \"machine-bridge-mcp@1.2.10\"\n";
+/// The relay lets a call take as long as it takes: the suites look at what the link does with it.
+const RELAY: &str = "[mcp]\npatience_ms = 0\n";
+const BASE_RELAY: &str = "[mcp]\npatience_ms = 0\n[link]\nidentity = \"machine-bridge-mcp@1.2.10\"\n";
 const BASE_DAEMON: &str = "[link]\ncompat = \"machine-bridge-mcp@1.2.10\"\n";
 
 /// How long something that should be there soon may take.
@@ -66,9 +68,7 @@ impl RelayStand {
     /// If it does not become ready.
     pub async fn start_with(wire: WireKind, more: &[&str]) -> RelayStand {
         let home = Home::new();
-        if wire == WireKind::Base {
-            home.write_config(BASE_RELAY);
-        }
+        home.write_config(if wire == WireKind::Base { BASE_RELAY } else { RELAY });
         let args = [&["relay", "--listen", "127.0.0.1:0"], more].concat();
         let process = home.start(&args).await;
         let url = listening(&process);

@@ -118,6 +118,10 @@ limits! {
     QUEUE_WAIT: Duration = secs(15), "time", "How long a new call waits for a ready device or a free place.";
     SETTLEMENT: Duration = secs(5), "time", "The relay's deadline is the daemon's plus this, so that the daemon's word comes first.";
     KILL_SETTLE: Duration = secs(4), "time", "How long the executor may take to end a stopped call; less than SETTLEMENT, more than the 2 s between TERM and KILL.";
+    QUEUE_TTL: Duration = secs(3600), "time", "How long a promoted call waits for its device, from its opening; much longer than QUEUE_WAIT, because nobody holds a connection open for it.";
+    PROMOTED_WAITING_MAX: usize = 64, "calls", "Promoted calls of one device that wait to be sent, beside the DEVICE_CALLS_MAX others.";
+    PROMOTE_AFTER: Duration = secs(10), "time", "A call of a client that takes tasks becomes one after this.";
+    PROMOTE_AGAIN: Duration = secs(10), "time", "A promotion that found no room, or a full disk, is tried again after this.";
     REDISPATCH_MIN: Duration = secs(1), "time", "A call the instance never saw is sent again if at least this much of its budget is left.";
 
     ["The link"]
@@ -178,8 +182,11 @@ limits! {
     ACK_DELAY: Duration = millis(50), "time", "Acknowledgements wait this long for a frame to travel with; far below RESEND_FIRST.";
     IN_USE_REMEMBERED: usize = 8, "instances", "Instances remembered as refused with device_in_use.";
     IDEMPOTENCY_KEYS_MAX: usize = 10_000, "records", "Idempotency records of one account.";
-    IDEMPOTENCY_KEPT: Duration = secs(24 * 3600), "time", "How long an idempotency record is kept after the call's end.";
+    RECORD_KEPT: Duration = secs(24 * 3600), "time", "How long the record of a call with an idempotency key or a handle is kept after its end.";
     KEPT_RESULT_MAX: usize = MIB, "bytes", "Result kept with an idempotency record.";
+    HANDLES_MAX: usize = 10_000, "calls", "Promoted calls of one relay, running and finished.";
+    HANDLES_PER_ACCOUNT: usize = 1000, "calls", "Promoted calls of one account; its oldest finished one makes room.";
+    KEPT_BYTES_MAX: usize = 64 * MIB, "bytes", "Results of one account's promoted calls; the oldest go first, and who reads them is told. At least RESULT_MAX.";
     SOCKET_QUEUE_MAX: usize = 1024, "frames", "Frames queued for one socket; above it the socket is dead. Far above what DEVICE_CALLS_MAX calls can cause.";
     ROOM_TURN_MAX: Duration = secs(4), "time", "The relay's timer of a device never sleeps longer; below AWAKE_STEP_MAX.";
     STALL_NOTICED: Duration = secs(1), "time", "A timer this late means that the relay itself did not run; it then waits as long before it judges silence.";
@@ -207,6 +214,8 @@ limits! {
     RPC_METHOD_MAX: usize = 256, "bytes", "A JSON-RPC method, as on the base relay.";
     RPC_ID_MAX: usize = 256, "bytes", "A JSON-RPC id that is a text.";
     IDEMPOTENCY_KEY_MAX: usize = 128, "characters", "holdfast/idempotency-key of a call.";
+    PATIENCE: Duration = secs(45), "time", "A call answers a client without tasks within this, with a handle if it still runs; below the 60 s after which most clients give up. The configuration may change it.";
+    TASK_POLL: Duration = secs(2), "time", "How often a client is asked to look at its task.";
     SESSIONS_PER_PRINCIPAL: usize = 64, "sessions", "MCP sessions of one account and client; the least recently used idle one makes room.";
     SESSIONS_MAX: usize = 1024, "sessions", "MCP sessions in all; at least SESSIONS_PER_PRINCIPAL.";
     SESSION_IDLE: Duration = secs(24 * 3600), "time", "A session without a request, a call in flight or an open stream for this long ends.";
@@ -464,6 +473,8 @@ mod tests {
         assert!(OUTBOX_DISK >= DAEMON_CALLS_MAX * RESULT_MAX);
         assert!(CONTROL_RESERVE < DAEMON_CALLS_MAX && DAEMON_CALLS_MAX <= DEVICE_CALLS_MAX);
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
+        assert!(QUEUE_WAIT < QUEUE_TTL && PROMOTE_AFTER < QUEUE_WAIT, "a promotion gives a call more time to be sent");
+        assert!(HANDLES_PER_ACCOUNT < HANDLES_MAX && KEPT_BYTES_MAX >= RESULT_MAX);
         assert!(OUTAGE_SILENT < OUTAGE_HINT);
         assert!(OUTAGE_SILENT < NOTICE_OUTAGE, "a blip is told nobody");
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);
@@ -493,6 +504,7 @@ mod tests {
         assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);
         assert!(RESUME_SESSION_BYTES >= RESULT_MAX && RESUME_SESSION_BYTES <= RESUME_TOTAL_BYTES);
         assert!(SSE_AFTER < SSE_COMMENT);
+        assert!(QUEUE_WAIT < PATIENCE && PROC_WAIT_MAX < PATIENCE, "a reader's wait must not need a handle itself");
         assert!(BODY_SHOWN < BODY_READ && BODIES_MAX >= 2 * 64 * BODY_SHOWN);
         assert!(ASKS_MAX < DAEMON_CALLS_MAX - CONTROL_RESERVE && ASK_LEFT < CALL_TIMEOUT_DEFAULT);
         assert!(SEAT_DRAIN < SEAT_HANDOVER && SEAT_RETRY * 10 < SEAT_RESERVED, "a taker must not miss its own time");

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rand::RngCore as _;
 use serde_json::value::RawValue;
 
-use super::{
-    EndKind, IdempotencyKey, KeyScope, Note, OpenCall, Outcome, Output, SocketId, Switchboard, Timer, WaiterId,
-};
+use super::keys::{Keyed, Record};
+use super::promote::Patience;
+use super::{EndKind, Note, OpenCall, Outcome, Output, SocketId, Switchboard, Timer, WaiterId};
 use crate::code::{Code, ToolError};
 use crate::id::{CallId, InstanceId};
 use crate::limits;
@@ -20,13 +20,15 @@ pub(super) struct Call {
     /// As it is sent; `timeout_ms` is set anew each time.
     pub(super) request: ToolCall,
     pub(super) tool: Arc<str>,
+    /// Account and client.
+    pub(super) principal: Arc<str>,
     /// Number in order of opening.
     pub(super) order: u64,
     pub(super) opened: Duration,
     pub(super) control: bool,
-    pub(super) key: Option<Keyed>,
+    pub(super) record: Option<Record>,
     pub(super) waiters: Vec<Waiting>,
-    /// Loaded after a crash: lives although nobody waits, and cannot be sent, because its arguments are gone.
+    /// Loaded after a crash: cannot be sent, because its arguments are gone.
     pub(super) restored: bool,
     /// Execution budget left; the deadline of a sent call is this and the settlement.
     pub(super) budget: Duration,
@@ -39,20 +41,12 @@ pub(super) struct Call {
     pub(super) stage: Stage,
 }
 
-/// A waiter and whether it wants progress.
+/// A waiter, whether it wants progress, and how long it waits for more than a handle.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) id: WaiterId,
     pub(super) progress: bool,
-}
-
-/// The key of a call and where it may have been sent.
-#[derive(Debug)]
-pub(super) struct Keyed {
-    pub(super) scope: KeyScope,
-    pub(super) digest: [u8; 32],
-    /// What the record says.
-    pub(super) assigned: Option<InstanceId>,
+    pub(super) patience: Option<Patience>,
 }
 
 /// Where a call is.
@@ -94,15 +88,35 @@ impl Call {
     pub(super) fn is_unsent(&self) -> bool {
         matches!(self.stage, Stage::Reserving | Stage::Queued | Stage::Assigning { .. })
     }
+
+    /// Its record waits for its end, whoever else does.
+    pub(super) fn is_promoted(&self) -> bool {
+        self.record.as_ref().is_some_and(Record::is_told)
+    }
+
+    pub(super) fn key(&self) -> Option<&Keyed> {
+        self.record.as_ref()?.key.as_ref()
+    }
+
+    /// Its end is to be committed before it is acknowledged.
+    pub(super) fn is_durable(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.key.is_some() || record.is_told())
+    }
 }
 
 impl Switchboard {
     pub(super) fn open(&mut self, now: Now, waiter: WaiterId, open: OpenCall) {
-        if let Some(key) = &open.key {
-            let scope = scope(&open, key);
-            if let Some(running) = self.by_key.get(&scope).cloned() {
-                return self.join(&running, waiter, open.wants_progress, &key.digest);
-            }
+        let waiting = Waiting {
+            id: waiter,
+            progress: open.wants_progress,
+            patience: open.outlives.as_ref().map(|outlives| Patience::from(now, outlives)),
+        };
+        let key = open.key.as_ref().map(|key| Keyed::of(&open, key));
+        if let Some(key) = &key
+            && let Some(running) = self.by_key.get(&key.scope).cloned()
+        {
+            self.join(&running, waiting, Some(&key.digest));
+            return self.mind_patience(now, &running);
         }
         let mut random = [0; CallId::RANDOM_BYTES];
         self.rng.fill_bytes(&mut random);
@@ -112,7 +126,6 @@ impl Switchboard {
             return self.out.push_back(Output::End { waiter, outcome: Err(error) });
         }
         let budget = open.budget.clamp(limits::CALL_TIMEOUT_MIN, limits::CALL_TIMEOUT_MAX);
-        let key = open.key.as_ref().map(|key| Keyed { scope: scope(&open, key), digest: key.digest, assigned: None });
         self.order += 1;
         let call = Call {
             tool: open.tool.clone(),
@@ -124,11 +137,12 @@ impl Switchboard {
                 authorization: open.authorization,
                 progress: open.wants_progress,
             },
+            principal: open.principal,
             order: self.order,
             opened: now.boot,
             control: open.control,
-            key,
-            waiters: vec![Waiting { id: waiter, progress: open.wants_progress }],
+            record: key.map(|key| Record { key: Some(key), handle: None, assigned: None }),
+            waiters: vec![waiting],
             restored: false,
             budget,
             left: budget,
@@ -136,7 +150,7 @@ impl Switchboard {
             bad_transfers: 0,
             stage: Stage::Queued,
         };
-        let keyed = call.key.is_some();
+        let keyed = call.record.is_some();
         self.calls.insert(id.clone(), call);
         self.note(Note::Queued { call: id.clone() });
         if keyed {
@@ -144,6 +158,7 @@ impl Switchboard {
         } else {
             self.enqueue(now, &id);
         }
+        self.mind_patience(now, &id);
     }
 
     /// Why a new call cannot be held: nothing is done.
@@ -159,9 +174,11 @@ impl Switchboard {
         if bytes > limits::ARGUMENTS_MAX {
             return Err(ToolError::new(Code::InvalidRequest, "the arguments do not fit one frame"));
         }
-        let ordinary = self.calls.values().filter(|call| !call.control).count();
+        // Promoted calls that wait to be sent have their own bound.
+        let places = || self.calls.values().filter(|call| !(call.is_promoted() && call.is_unsent()));
+        let ordinary = places().filter(|call| !call.control).count();
         let held: usize = self.calls.values().map(|call| call.request.arguments.get().len()).sum();
-        let full = self.calls.len() >= limits::DEVICE_CALLS_MAX
+        let full = places().count() >= limits::DEVICE_CALLS_MAX
             || !open.control && ordinary >= limits::DEVICE_CALLS_MAX - limits::CONTROL_RESERVE
             || held + bytes > limits::DEVICE_ARGUMENTS_MAX;
         if full { Err(self.busy()) } else { Ok(()) }
@@ -174,11 +191,12 @@ impl Switchboard {
         ToolError::nothing_done(code, "too many concurrent tool calls on this device")
     }
 
-    /// One more waits for a running call of the same key.
-    fn join(&mut self, id: &CallId, waiter: WaiterId, progress: bool, digest: &[u8; 32]) {
+    /// One more waits for a running call: of the same key, or one that was promoted.
+    pub(super) fn join(&mut self, id: &CallId, waiting: Waiting, digest: Option<&[u8; 32]>) {
+        let waiter = waiting.id;
         self.out.push_back(Output::Admitted { waiter, call: id.clone() });
         let refusal = match self.calls.get_mut(id) {
-            Some(call) if call.key.as_ref().is_some_and(|key| key.digest != *digest) => {
+            Some(call) if digest.is_some_and(|digest| call.key().is_some_and(|key| key.digest != *digest)) => {
                 ToolError::new(Code::Conflict, "the idempotency key was used with other arguments")
             }
             Some(call) if call.waiters.len() >= limits::CALL_WAITERS_MAX => self.busy(),
@@ -187,10 +205,7 @@ impl Switchboard {
                 let outcome = outcome.clone();
                 return self.out.push_back(Output::End { waiter, outcome });
             }
-            Some(call) => {
-                call.restored = false;
-                return call.waiters.push(Waiting { id: waiter, progress });
-            }
+            Some(call) => return call.waiters.push(waiting),
             None => self.busy(),
         };
         self.out.push_back(Output::End { waiter, outcome: Err(refusal) });
@@ -205,6 +220,7 @@ impl Switchboard {
         }
         match &call.stage {
             Stage::Storing { .. } => {}
+            _ if call.is_promoted() => {}
             Stage::Handed { instance } => {
                 let instance = instance.clone();
                 self.note(Note::Undelivered { call: id.clone() });
@@ -247,7 +263,7 @@ impl Switchboard {
             self.queue.retain(|queued| queued != id);
         }
         self.keep_end(&call, &outcome, kind);
-        if let Some(key) = &call.key {
+        if let Some(key) = call.key() {
             self.by_key.remove(&key.scope);
         }
         self.ended(now, &call, &outcome, kind);
@@ -313,10 +329,6 @@ impl Switchboard {
         self.end(now, id, Err(error), EndKind::Unknown);
         self.dispatch(now);
     }
-}
-
-fn scope(open: &OpenCall, key: &IdempotencyKey) -> KeyScope {
-    KeyScope { principal: open.principal.clone(), tool: open.tool.clone(), key: key.key.as_str().into() }
 }
 
 /// Arguments of a call that will not be sent.

@@ -25,8 +25,12 @@ impl Switchboard {
     /// A call that is still queued waits its time from now, unless it waits already.
     pub(super) fn wait(&mut self, now: Now, id: &CallId) {
         let timer = Timer::Wait(id.clone());
-        if self.queue.contains(id) && self.timers.get(&timer).is_none() {
-            self.timers.set(timer, Due::boot(now, limits::QUEUE_WAIT));
+        if self.queue.contains(id)
+            && self.timers.get(&timer).is_none()
+            && let Some(call) = self.calls.get(id)
+        {
+            let until = call.queue_until(now);
+            self.timers.set(timer, until);
         }
     }
 
@@ -50,14 +54,18 @@ impl Switchboard {
             return;
         }
         let Some((socket, instance, window)) = self.open_socket() else { return };
+        // What was sent and is not committed is named in one resume_calls.
+        let mut named = self.calls.values().filter(|call| !call.is_unsent()).count();
         let out = self.calls.values().filter(|call| call.is_out());
         let (mut all, mut ordinary) =
             out.fold((0, 0), |(all, ordinary), call| (all + 1, ordinary + usize::from(!call.control)));
-        while let Some(at) =
-            self.next_queued(all < window.max, ordinary < window.max - window.reserve && all < window.max)
+        while let Some(at) = self
+            .next_queued(all < window.max, ordinary < window.max - window.reserve && all < window.max)
+            .filter(|_| named < limits::RESUME_IDS_MAX)
         {
             let Some(id) = self.queue.remove(at) else { return };
             all += 1;
+            named += 1;
             ordinary += usize::from(!self.calls.get(&id).is_some_and(|call| call.control));
             if self.needs_assigning(&id, &instance) {
                 self.assign(&id, &instance);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::intake::Arrival;
 use crate::code::ToolError;
-use crate::id::{CallId, InstanceId};
+use crate::id::{CallId, InstanceId, KeptId};
 use crate::wire::Authorization;
 
 /// One accepted socket. The shell never uses a number twice, so a late frame of an old socket names nothing.
@@ -40,6 +40,20 @@ pub struct OpenCall {
     pub wants_progress: bool,
     /// A control tool: may use the reserved places.
     pub control: bool,
+    /// When its request takes a handle and leaves the call to the store; `None`: it waits for the end.
+    pub outlives: Option<Outlives>,
+}
+
+/// When a request stops waiting for its call and takes a handle instead: the call is *promoted*, and from then on a record
+/// in the store waits for its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlives {
+    /// After this long.
+    pub after: Duration,
+    /// At once when the device is away.
+    pub when_away: bool,
+    /// The grant that asks, opaque: the record's, so that revoking the grant finds the call.
+    pub grant: Arc<str>,
 }
 
 /// A client's idempotency key and what it was first used for.
@@ -49,17 +63,6 @@ pub struct IdempotencyKey {
     pub key: String,
     /// SHA-256 of the canonical arguments.
     pub digest: [u8; 32],
-}
-
-/// The scope of an idempotency key on one device: same scope, same call.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyScope {
-    /// Account and client.
-    pub principal: Arc<str>,
-    /// The tool.
-    pub tool: Arc<str>,
-    /// The client's key.
-    pub key: Arc<str>,
 }
 
 /// Something happened.
@@ -107,7 +110,14 @@ pub enum Input {
         /// What to run.
         call: Box<OpenCall>,
     },
-    /// A waiter does not wait any more. The call is cancelled when the last one left.
+    /// A request waits for a promoted call. Answered as `Open` is.
+    Attend {
+        /// A new number.
+        waiter: WaiterId,
+        /// A call that the switchboard [holds](super::Switchboard::holds).
+        call: CallId,
+    },
+    /// A waiter does not wait any more. The call is cancelled when the last one left, unless it was promoted.
     Leave {
         /// Which.
         waiter: WaiterId,
@@ -131,7 +141,7 @@ pub enum Input {
         /// The answer.
         answer: StoreAnswer,
     },
-    /// Keyed calls that had not ended when the relay went down. Told once, before the first socket.
+    /// Calls with a record that had not ended when the relay went down. Told once, before the first socket.
     Restore {
         /// In order of opening.
         calls: Vec<RestoredCall>,
@@ -156,17 +166,25 @@ pub enum StoreAnswer {
     Refused,
     /// `Reserve`: nothing was committed, because the account has [`crate::limits::IDEMPOTENCY_KEYS_MAX`] records.
     Bound,
+    /// `Keep`: the handle is committed.
+    Kept,
+    /// `Keep`: nothing was committed, because the disk or the account's share of handles is full.
+    NotKept,
 }
 
-/// A keyed call as the store remembers it after a crash.
+/// A call as the store remembers it after a crash.
 #[derive(Debug, Clone)]
 pub struct RestoredCall {
     /// Its id on the link.
     pub id: CallId,
-    /// Its key.
-    pub scope: KeyScope,
-    /// Digest of its arguments.
-    pub digest: [u8; 32],
+    /// Whose it is: account and client.
+    pub principal: Arc<str>,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// Its idempotency key.
+    pub key: Option<IdempotencyKey>,
+    /// Its handle, if it was promoted.
+    pub handle: Option<KeptId>,
     /// The instance it was (about to be) sent to; `None`: it was never sent.
     pub instance: Option<InstanceId>,
     /// Its execution budget.

@@ -110,6 +110,7 @@ impl Switchboard {
             let due = home.hold.map_or(Due::boot(now, home.grace), |hold| Due::Boot(hold.until));
             self.timers.set(Timer::Grace, due);
         }
+        self.device_away(now);
     }
 
     fn calls_on(&self, id: SocketId) -> Vec<CallId> {
@@ -179,11 +180,10 @@ impl Switchboard {
     }
 
     fn store_hold(&mut self, hold: Option<Duration>) {
-        let keyed = self.calls.values().filter(|call| call.is_out());
-        let keyed: Vec<_> =
-            keyed.filter_map(|call| Some((call.request.id.clone(), call.key.as_ref()?.scope.clone()))).collect();
-        for (call, scope) in keyed {
-            self.out.push_back(Output::Store(StoreRequest::Hold { call, scope, hold }));
+        let durable = self.calls.values().filter(|call| call.is_out() && call.is_durable());
+        let durable: Vec<_> = durable.map(|call| call.request.id.clone()).collect();
+        for call in durable {
+            self.out.push_back(Output::Store(StoreRequest::Hold { call, hold }));
         }
     }
 }

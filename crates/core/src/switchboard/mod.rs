@@ -14,6 +14,7 @@ mod intake;
 mod keys;
 mod life;
 mod output;
+mod promote;
 mod redact;
 mod results;
 mod snapshot;
@@ -24,9 +25,9 @@ mod stop;
 mod tests;
 
 pub use catalogue::Catalogue;
-pub use input::{IdempotencyKey, Input, KeyScope, OpenCall, Outcome, RestoredCall, SocketId, StoreAnswer, WaiterId};
+pub use input::{IdempotencyKey, Input, OpenCall, Outcome, Outlives, RestoredCall, SocketId, StoreAnswer, WaiterId};
 pub use intake::{Arrival, ChunkError, Intake};
-pub use output::{EndKind, Loss, Note, Output, StoreRequest};
+pub use output::{EndKind, Loss, NewRecord, Note, Output, StoreRequest};
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use self::calls::Call;
+use self::keys::KeyScope;
 use self::life::Home;
 use self::socket::Socket;
 use self::stop::Stage as StopStage;
@@ -115,7 +117,9 @@ pub struct PendingCalls {
     pub uncommitted: usize,
     /// Of them with an idempotency key.
     pub keyed: usize,
-    /// The bound on `active`.
+    /// Of them promoted.
+    pub promoted: usize,
+    /// The bound on `active`, promoted ones that wait to be sent not counted.
     pub maximum: usize,
     /// Age of the oldest.
     pub oldest: Option<Duration>,
@@ -168,6 +172,8 @@ enum Timer {
     Chunks(SocketId),
     /// A queued call has waited long enough.
     Wait(CallId),
+    /// The next request that outlives its patience.
+    Patience,
     /// A sent call's word is due (awake time).
     Deadline(CallId),
     /// Grace or hold of the instance that is away.
@@ -209,6 +215,7 @@ impl Switchboard {
             Input::Heard { socket, at, mid_frame } => self.heard(socket, at, mid_frame),
             Input::Closed { socket, word } => self.closed(now, socket, word),
             Input::Open { waiter, call } => self.open(now, waiter, *call),
+            Input::Attend { waiter, call } => self.attend(waiter, &call),
             Input::Leave { waiter, call } => self.leave(now, waiter, &call),
             Input::Cancel { call } => self.cancel(now, &call),
             Input::Commit { call } => self.commit(now, &call),
@@ -231,6 +238,7 @@ impl Switchboard {
                 Timer::Acks(socket) => self.flush_acks(socket),
                 Timer::Chunks(socket) => self.chunk_due(now, socket),
                 Timer::Wait(call) => self.waited(now, &call),
+                Timer::Patience => self.patience_over(now),
                 Timer::Deadline(call) => self.deadline(now, &call),
                 Timer::Grace => self.grace_over(now),
                 Timer::Stop => self.stop_now(now),
@@ -241,6 +249,11 @@ impl Switchboard {
     /// A proven link is open.
     pub fn is_ready(&self) -> bool {
         self.ready_socket().is_some()
+    }
+
+    /// Whether this call has not left yet.
+    pub fn holds(&self, call: &CallId) -> bool {
+        self.calls.contains_key(call)
     }
 
     /// The next thing to do.

@@ -1,11 +1,12 @@
 //! What a switchboard wants done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalogue::Catalogue;
-use super::input::{KeyScope, Outcome, SocketId, WaiterId};
+use super::input::{IdempotencyKey, Outcome, SocketId, WaiterId};
 use crate::code::Code;
-use crate::id::{AccountId, CallId, InstanceId};
+use crate::id::{AccountId, CallId, InstanceId, KeptId};
 use crate::wire::close::Close;
 
 /// Something to do, in this order.
@@ -49,48 +50,56 @@ pub enum Output {
         /// A line for people.
         message: Option<String>,
     },
-    /// The end of the call. Always the last word to a waiter that has not left.
+    /// The call was promoted. The last word to a waiter that [outlives](super::OpenCall::outlives).
+    Kept {
+        /// Who waited.
+        waiter: WaiterId,
+        /// What reads the call from now on; committed.
+        handle: KeptId,
+    },
+    /// The end of the call. Always the last word to any other waiter that has not left.
     End {
         /// Who waits.
         waiter: WaiterId,
         /// How it ended.
         outcome: Outcome,
     },
-    /// Change the idempotency records; answered by [`super::Input::Stored`] unless it says otherwise.
+    /// Change the records of calls; answered by [`super::Input::Stored`] unless it says otherwise.
     Store(StoreRequest),
     /// The device's tools or policy, as its newest hello says. To be kept over restarts.
-    Catalogue(std::sync::Arc<Catalogue>),
+    Catalogue(Arc<Catalogue>),
     /// For the timeline and the counters.
     Note(Note),
     /// After `Stop`: every call has ended and every socket is closed.
     Stopped,
 }
 
-/// A change of the idempotency records.
+/// A change of the records of calls.
 pub enum StoreRequest {
     /// Look the key up and, if it is new, make its record.
     Reserve {
         /// The call that would own the record.
         call: CallId,
-        /// The key.
-        scope: KeyScope,
-        /// Digest of the arguments.
-        digest: [u8; 32],
-        /// Whose records are counted.
-        account: AccountId,
-        /// The instance it will probably be sent to.
-        instance: Option<InstanceId>,
-        /// Its execution budget.
-        budget: Duration,
-        /// A control tool.
-        control: bool,
+        /// Its key.
+        key: IdempotencyKey,
+        /// What else the record says.
+        record: NewRecord,
+    },
+    /// The call is promoted: make its record, or add the handle to the one it has.
+    Keep {
+        /// The call.
+        call: CallId,
+        /// What its client reads it by.
+        handle: KeptId,
+        /// The grant it was made with.
+        grant: Arc<str>,
+        /// What else a new record says.
+        record: NewRecord,
     },
     /// From now on this call may have been sent to this instance.
     Assign {
         /// The call.
         call: CallId,
-        /// The key.
-        scope: KeyScope,
         /// The instance.
         instance: InstanceId,
     },
@@ -98,27 +107,40 @@ pub enum StoreRequest {
     Finish {
         /// The call.
         call: CallId,
-        /// The key.
-        scope: KeyScope,
-        /// How, in the form that is kept: at most [`crate::limits::KEPT_RESULT_MAX`] bytes.
+        /// How, in the form that is kept: without a handle at most [`crate::limits::KEPT_RESULT_MAX`] bytes.
         outcome: Outcome,
+        /// Nothing was done: the key may be tried again.
+        frees_key: bool,
     },
-    /// Nothing was done: the key may be tried again. Not answered.
+    /// The record goes: nothing was done, or nobody was told its handle. Not answered.
     Forget {
         /// The call.
         call: CallId,
-        /// The key.
-        scope: KeyScope,
     },
     /// The device sleeps, and this call is kept that long from now. Not answered.
     Hold {
         /// The call.
         call: CallId,
-        /// The key.
-        scope: KeyScope,
         /// How long; `None` ends the hold.
         hold: Option<Duration>,
     },
+}
+
+/// What a record says of a call from the beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRecord {
+    /// Whose records are counted.
+    pub account: AccountId,
+    /// Account and client: whose call it is.
+    pub principal: Arc<str>,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The instance it was, or will probably be, sent to.
+    pub instance: Option<InstanceId>,
+    /// Its execution budget.
+    pub budget: Duration,
+    /// A control tool.
+    pub control: bool,
 }
 
 /// The kinds of end a call can have.
@@ -229,21 +251,16 @@ impl StoreRequest {
     pub fn call(&self) -> &CallId {
         match self {
             StoreRequest::Reserve { call, .. }
+            | StoreRequest::Keep { call, .. }
             | StoreRequest::Assign { call, .. }
             | StoreRequest::Finish { call, .. }
-            | StoreRequest::Forget { call, .. }
+            | StoreRequest::Forget { call }
             | StoreRequest::Hold { call, .. } => call,
         }
     }
 
-    /// The key it is about.
-    pub fn scope(&self) -> &KeyScope {
-        match self {
-            StoreRequest::Reserve { scope, .. }
-            | StoreRequest::Assign { scope, .. }
-            | StoreRequest::Finish { scope, .. }
-            | StoreRequest::Forget { scope, .. }
-            | StoreRequest::Hold { scope, .. } => scope,
-        }
+    /// Whether [`super::Input::Stored`] answers it.
+    pub fn is_answered(&self) -> bool {
+        !matches!(self, StoreRequest::Forget { .. } | StoreRequest::Hold { .. })
     }
 }

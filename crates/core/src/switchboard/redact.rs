@@ -21,6 +21,7 @@ impl Debug for Input {
             Input::Heard { socket, at, .. } => write!(f, "Heard({}, {at:?})", socket.0),
             Input::Closed { socket, word } => write!(f, "Closed({}, {word:?})", socket.0),
             Input::Open { waiter, call } => write!(f, "Open({}, {call:?})", waiter.0),
+            Input::Attend { waiter, call } => write!(f, "Attend({}, {call})", waiter.0),
             Input::Leave { waiter, call } => write!(f, "Leave({}, {call})", waiter.0),
             Input::Cancel { call } => write!(f, "Cancel({call})"),
             Input::Commit { call } => write!(f, "Commit({call})"),
@@ -41,6 +42,8 @@ impl Debug for StoreAnswer {
             StoreAnswer::Conflict => f.write_str("Conflict"),
             StoreAnswer::Refused => f.write_str("Refused"),
             StoreAnswer::Bound => f.write_str("Bound"),
+            StoreAnswer::Kept => f.write_str("Kept"),
+            StoreAnswer::NotKept => f.write_str("NotKept"),
         }
     }
 }
@@ -53,6 +56,7 @@ impl Debug for Output {
             Output::Close { socket, close } => write!(f, "Close({}, {close:?})", socket.0),
             Output::Admitted { waiter, call } => write!(f, "Admitted({}, {call})", waiter.0),
             Output::Progress { waiter, progress, .. } => write!(f, "Progress({}, {progress})", waiter.0),
+            Output::Kept { waiter, .. } => write!(f, "Kept({})", waiter.0),
             Output::End { waiter, outcome } => write!(f, "End({}, {})", waiter.0, end(outcome)),
             Output::Store(request) => write!(f, "Store({request:?})"),
             Output::Catalogue(catalogue) => write!(f, "Catalogue({} tools)", catalogue.tools.len()),
@@ -66,9 +70,10 @@ impl Debug for StoreRequest {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let (what, call) = match self {
             StoreRequest::Reserve { call, .. } => ("Reserve", call),
+            StoreRequest::Keep { call, .. } => ("Keep", call),
             StoreRequest::Assign { call, .. } => ("Assign", call),
             StoreRequest::Finish { call, .. } => ("Finish", call),
-            StoreRequest::Forget { call, .. } => ("Forget", call),
+            StoreRequest::Forget { call } => ("Forget", call),
             StoreRequest::Hold { call, .. } => ("Hold", call),
         };
         write!(f, "{what}({call})")

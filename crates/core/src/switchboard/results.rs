@@ -45,14 +45,17 @@ impl Switchboard {
     fn hand_over(&mut self, now: Now, id: &CallId, instance: InstanceId, outcome: super::Outcome, kind: EndKind) {
         let Some(mut call) = self.calls.remove(id) else { return };
         self.ended(now, &call, &outcome, kind);
-        if call.key.is_some() {
+        if call.record.is_some() {
             self.keep_end(&call, &outcome, kind);
+        }
+        if call.is_durable() {
             call.stage = Stage::Storing { instance, outcome, told: false };
             self.calls.insert(id.clone(), call);
             return;
         }
         let waiters: Vec<_> = call.waiters.iter().map(|waiting| waiting.id).collect();
         call.stage = Stage::Handed { instance };
+        call.record = None;
         call.request.arguments = super::calls::no_arguments();
         self.calls.insert(id.clone(), call);
         let mut outcome = Some(outcome);

@@ -36,7 +36,8 @@ impl Switchboard {
         let mut by_tool = BTreeMap::new();
         let mut pending = PendingCalls {
             active: self.calls.len(),
-            keyed: self.calls.values().filter(|call| call.key.is_some()).count(),
+            keyed: self.calls.values().filter(|call| call.key().is_some()).count(),
+            promoted: self.calls.values().filter(|call| call.is_promoted()).count(),
             maximum: limits::DEVICE_CALLS_MAX,
             oldest: self.calls.values().map(|call| now.boot.saturating_sub(call.opened)).max(),
             ..PendingCalls::default()

@@ -44,20 +44,21 @@ impl Switchboard {
         }
     }
 
-    /// The wait is over. Keyed calls stay in the store as they are: the next start finds them detached.
+    /// The wait is over. Calls with a record stay in the store as they are: the next start finds them detached.
     pub(super) fn stop_now(&mut self, now: Now) {
         if self.stop == Stage::Stopped {
             return;
         }
         self.stop = Stage::Stopped;
-        let keyed: Vec<_> =
-            self.calls.iter().filter(|(_, call)| call.key.is_some()).map(|(id, _)| id.clone()).collect();
-        for id in keyed {
-            self.drop_key(&id);
+        let durable: Vec<_> =
+            self.calls.iter().filter(|(_, call)| call.is_durable()).map(|(id, _)| id.clone()).collect();
+        for id in durable {
+            self.drop_record(&id);
         }
         self.end_all(now, "the relay was stopped");
         self.close_all(now, close::RELAY_STOPS);
         self.timers.stop(&Timer::Stop);
+        self.timers.stop(&Timer::Patience);
         self.timers.stop(&Timer::Grace);
         self.out.push_back(Output::Stopped);
     }

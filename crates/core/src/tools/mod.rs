@@ -70,8 +70,10 @@ pub enum Timing {
 pub enum Place {
     /// A device; listed when the device advertises it.
     Device,
-    /// The relay; always listed.
+    /// The relay.
     Relay,
+    /// The relay for its own handles, a device for the others.
+    Shared,
     /// A device, for Holdfast itself; never listed nor callable by a client.
     Internal,
 }
@@ -140,7 +142,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 /// The tools a device with this policy advertises in `hello`.
 pub fn advertised(policy: &Policy) -> impl Iterator<Item = &'static Tool> {
-    all().filter(|tool| tool.place == Place::Device && policy.allows(tool.class))
+    all().filter(|tool| matches!(tool.place, Place::Device | Place::Shared) && policy.allows(tool.class))
 }
 
 /// Why a tool of the catalogue may not be called.

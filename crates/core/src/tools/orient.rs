@@ -84,8 +84,8 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "read_result",
         title: "Read a kept result",
-        description: "Pages through a result that was too big to return at once. Use the handle from the error's details and go on \
-                      at next_offset until done is true.",
+        description: "Pages through a result that was too big to return at once, or waits for one that is still being made \
+                      (in_progress). Use the handle that the call gave, and go on at next_offset until done is true.",
         input: || {
             object(
                 &[
@@ -120,7 +120,26 @@ pub(super) static TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         timing: FIXED,
         control: true,
-        place: Place::Device,
+        place: Place::Shared,
+    },
+    Tool {
+        name: "cancel_result",
+        title: "Stop a call in progress",
+        description: "Stops a call that was answered with in_progress. cancelled is false if it had ended before.",
+        input: || {
+            object(
+                &[(
+                    "handle",
+                    json!({"type": "string", "pattern": "^kept_[A-Za-z0-9_-]{16,96}$", "description": "The handle that the call gave."}),
+                )],
+                &["handle"],
+            )
+        },
+        class: Availability::Always,
+        effect: Effect::Writes,
+        timing: FIXED,
+        control: true,
+        place: Place::Relay,
     },
     Tool {
         name: "drill_wait",

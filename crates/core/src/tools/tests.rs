@@ -24,7 +24,7 @@ fn names_are_unique_and_every_schema_is_a_closed_object_whose_required_fields_ex
             assert!(property["description"].is_string(), "{}.{name} has no description", tool.name);
         }
     }
-    assert_eq!(seen.len(), 26);
+    assert_eq!(seen.len(), 27);
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn budgets_are_those_of_the_base_wire() {
 }
 
 #[test]
-fn control_tools_are_the_four_that_ask_and_stop() {
+fn control_tools_are_those_that_ask_and_stop() {
     let control: Vec<_> = all().filter(|t| t.control).map(|t| t.name).collect();
-    assert_eq!(control, ["diagnose_runtime", "read_result", "read_process", "kill_process"]);
+    assert_eq!(control, ["diagnose_runtime", "read_result", "cancel_result", "read_process", "kill_process"]);
 }
 
 #[test]

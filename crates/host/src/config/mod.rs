@@ -38,6 +38,8 @@ pub struct Config {
     pub relay: RelayConfig,
     /// How daemon and relay speak to each other.
     pub link: LinkConfig,
+    /// How the relay answers clients.
+    pub mcp: McpConfig,
     /// What clients may do on this machine.
     pub policy: PolicyConfig,
     /// Which calls ask the person at this machine before they run.
@@ -107,6 +109,22 @@ impl Default for RelayConfig {
             allowed_origins: Vec::new(),
             body_max_mib: u32::try_from(limits::MCP_BODY_MAX >> 20).unwrap_or(u32::MAX),
         }
+    }
+}
+
+/// How the relay answers clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct McpConfig {
+    /// How long a call may keep a client waiting that takes no tasks, in milliseconds. Then it gets a handle, and the call goes on.
+    /// 0: until the end.
+    pub patience_ms: u32,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        McpConfig { patience_ms: u32::try_from(limits::PATIENCE.as_millis()).unwrap_or(u32::MAX) }
     }
 }
 

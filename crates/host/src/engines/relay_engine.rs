@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::command::Engine;
 use holdfast_core::status::{Consent, EngineState, WarningCode};
@@ -136,6 +137,7 @@ fn options(dirs: &Dirs, config: &Config) -> Result<RelayOptions, StartError> {
     options.exposure = exposure;
     options.allowed_origins.clone_from(&settings.allowed_origins);
     options.body_max = usize::try_from(settings.body_max_mib).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+    options.patience = Duration::from_millis(config.mcp.patience_ms.into());
     if config.link.identity.is_some() {
         options.identity = Identity::base();
     }

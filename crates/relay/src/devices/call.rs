@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use holdfast_core::id::CallId;
+use holdfast_core::id::{CallId, KeptId};
 use holdfast_core::limits;
 use holdfast_core::switchboard::{Input, Outcome, WaiterId};
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub struct CallHandle {
 pub enum CallEvent {
     /// Any number of times.
     Progress(CallProgress),
+    /// Once, last: the call was promoted and goes on without this request. Only where [`OpenCall::outlives`](super::OpenCall::outlives) allows it.
+    Kept(KeptId),
     /// Once, last.
     End(CallEnd),
 }
@@ -60,6 +62,7 @@ impl fmt::Debug for CallEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallEvent::Progress(progress) => write!(f, "Progress({})", progress.progress),
+            CallEvent::Kept(_) => f.write_str("Kept"),
             CallEvent::End(end) => end.fmt(f),
         }
     }
@@ -105,8 +108,8 @@ impl CallHandle {
             if let Some(progress) = slot.progress.pop_front() {
                 return Poll::Ready(Ok(progress));
             }
-            if let Some(outcome) = slot.end.take() {
-                return Poll::Ready(Err(outcome));
+            if let Some(last) = slot.last.take() {
+                return Poll::Ready(Err(last));
             }
             if !slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                 slot.waker = Some(cx.waker().clone());
@@ -115,7 +118,11 @@ impl CallHandle {
         });
         match event.await {
             Ok(progress) => CallEvent::Progress(progress),
-            Err(outcome) => {
+            Err(Last::Kept(handle)) => {
+                self.ended = true;
+                CallEvent::Kept(handle)
+            }
+            Err(Last::End(outcome)) => {
                 self.ended = true;
                 let commit = Commit(Some((Arc::clone(&self.room), self.waiter, self.id.clone())));
                 CallEvent::End(CallEnd { outcome, commit })
@@ -123,7 +130,7 @@ impl CallHandle {
         }
     }
 
-    /// Waits for the end, ignoring progress.
+    /// Waits for the end of a call that does not outlive this request, ignoring progress.
     pub async fn end(&mut self) -> CallEnd {
         loop {
             if let CallEvent::End(end) = self.next().await {
@@ -132,11 +139,10 @@ impl CallHandle {
         }
     }
 
-    /// Cancels the call for everybody who waits; the end arrives as usual.
+    /// Cancels the call for everybody who waits; the end arrives as usual. One that ended stays ended, one that was promoted
+    /// is cancelled too.
     pub fn cancel(&self) {
-        if !self.ended {
-            self.room.tell(Input::Cancel { call: self.id.clone() });
-        }
+        self.room.tell(Input::Cancel { call: self.id.clone() });
     }
 }
 
@@ -156,8 +162,14 @@ pub(super) struct Slot(Mutex<SlotState>);
 #[derive(Default)]
 struct SlotState {
     progress: VecDeque<CallProgress>,
-    end: Option<Outcome>,
+    last: Option<Last>,
     waker: Option<Waker>,
+}
+
+/// The last word to a waiter.
+enum Last {
+    Kept(KeptId),
+    End(Outcome),
 }
 
 impl std::fmt::Debug for Slot {
@@ -176,8 +188,12 @@ impl Slot {
         });
     }
 
+    pub(super) fn kept(&self, handle: KeptId) {
+        self.put(|slot| slot.last = Some(Last::Kept(handle)));
+    }
+
     pub(super) fn end(&self, outcome: Outcome) {
-        self.put(|slot| slot.end = Some(outcome));
+        self.put(|slot| slot.last = Some(Last::End(outcome)));
     }
 
     fn put(&self, change: impl FnOnce(&mut SlotState)) {

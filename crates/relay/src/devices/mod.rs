@@ -6,6 +6,7 @@
 
 mod call;
 mod counters;
+mod kept;
 mod room;
 mod store;
 mod upgrade;
@@ -24,7 +25,8 @@ use parking_lot::RwLock;
 
 pub use call::{CallEnd, CallEvent, CallHandle, CallProgress, Commit};
 pub use counters::{Counters, CountersView};
-pub use holdfast_core::switchboard::{Catalogue, IdempotencyKey, OpenCall, PendingCalls};
+pub use holdfast_core::switchboard::{Catalogue, IdempotencyKey, OpenCall, Outlives, PendingCalls};
+pub use kept::KeptCall;
 pub use room::{DeviceRoom, DeviceStatus};
 pub use upgrade::router;
 
@@ -42,7 +44,7 @@ pub struct DevicesOptions {
     pub identity: Identity,
     /// Who presents a credential.
     pub check: DeviceCheck,
-    /// Catalogues and idempotency records.
+    /// Catalogues and records of calls.
     pub store: Store,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -74,7 +76,7 @@ impl std::fmt::Debug for Devices {
 }
 
 impl Devices {
-    /// The devices this relay remembers: catalogues, and keyed calls that had not ended. Blocks on the store; to be called
+    /// The devices this relay remembers: catalogues, and calls with a record that had not ended. Blocks on the store; to be called
     /// before the relay listens, inside a tokio runtime.
     pub fn open(options: DevicesOptions) -> Result<Devices, StoreError> {
         let DevicesOptions { identity, check, store, clock } = options;

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use super::call::{CallHandle, CallProgress, Slot};
 use super::{Shared, store};
-use crate::socket::{Item, News, Pace, Room, Wire, timer};
+use crate::socket::{Alarm, Item, News, Pace, Room, Wire, Wires};
 
 /// One device.
 pub struct DeviceRoom {
@@ -32,9 +32,8 @@ pub struct DeviceRoom {
 pub(super) struct State {
     board: Switchboard,
     waiters: HashMap<WaiterId, Arc<Slot>>,
-    wires: Vec<(SocketId, Arc<Wire>)>,
-    /// When the timer task looks next (boot time); `None`: it does not run.
-    armed: Option<Duration>,
+    wires: Wires,
+    alarm: Alarm,
     admitted: Option<CallId>,
     /// When another instance was last refused (boot time).
     in_use_at: Option<Duration>,
@@ -74,8 +73,8 @@ impl DeviceRoom {
             state: Mutex::new(State {
                 board,
                 waiters: HashMap::new(),
-                wires: Vec::new(),
-                armed: None,
+                wires: Wires::default(),
+                alarm: Alarm::default(),
                 admitted: None,
                 in_use_at: None,
                 stopped: false,
@@ -94,14 +93,23 @@ impl DeviceRoom {
 
     /// Asks the device to run a tool. Never blocks; a refusal arrives as the end. Inside a tokio runtime.
     pub fn open(self: &Arc<Self>, call: OpenCall) -> CallHandle {
+        self.wait(&mut self.state.lock(), |waiter| Input::Open { waiter, call: Box::new(call) })
+    }
+
+    /// Waits for a promoted call too. `None`: it is over, and its record says how, or will when the store's queue is through.
+    pub(super) fn attend(self: &Arc<Self>, call: &CallId) -> Option<CallHandle> {
+        let mut state = self.state.lock();
+        let held = state.board.holds(call);
+        held.then(|| self.wait(&mut state, |waiter| Input::Attend { waiter, call: call.clone() }))
+    }
+
+    fn wait(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, input: impl FnOnce(WaiterId) -> Input) -> CallHandle {
         let waiter = self.shared.waiter();
         let slot = Arc::new(Slot::default());
-        let mut state = self.state.lock();
         state.waiters.insert(waiter, Arc::clone(&slot));
-        self.drive(&mut state, Input::Open { waiter, call: Box::new(call) });
+        self.drive(state, input(waiter));
         let admitted = state.admitted.take();
-        drop(state);
-        debug_assert!(admitted.is_some(), "every Open is admitted");
+        debug_assert!(admitted.is_some(), "every waiter is admitted");
         let id = admitted.unwrap_or_else(|| CallId::mint([0; CallId::RANDOM_BYTES]));
         CallHandle::new(Arc::clone(self), slot, waiter, id)
     }
@@ -179,50 +187,25 @@ impl DeviceRoom {
         let now = self.shared.pace.now();
         state.board.handle(now, input);
         self.route(state);
-        self.arm(state, now);
-    }
-
-    fn arm(&self, state: &mut State, now: holdfast_core::time::Now) {
-        let Some(left) = state.board.poll_timeout(now).map(timer::bounded) else { return };
-        let due = now.boot + left;
-        match state.armed {
-            Some(armed) if armed <= due => {}
-            Some(_) => {
-                state.armed = Some(due);
-                self.earlier.notify_one();
-            }
-            None => {
-                if let Some(room) = self.me.upgrade() {
-                    state.armed = Some(due);
-                    timer::run(room, &self.shared.runtime, left);
-                }
-            }
-        }
+        let left = state.board.poll_timeout(now);
+        state.alarm.set(&self.me, &self.shared.runtime, now, left);
     }
 
     fn route(&self, state: &mut State) {
         while let Some(output) = state.board.poll_output() {
             match output {
-                Output::Transmit { socket, text } => {
-                    if let Some(wire) = state.wire(socket) {
-                        wire.put(Item::Text(text));
-                    }
-                }
-                Output::Ping { socket, nonce } => {
-                    if let Some(wire) = state.wire(socket) {
-                        wire.put(Item::Ping(nonce));
-                    }
-                }
-                Output::Close { socket, close } => {
-                    if let Some(wire) = state.wire(socket) {
-                        wire.close(close);
-                    }
-                    state.wires.retain(|(id, _)| *id != socket);
-                }
+                Output::Transmit { socket, text } => state.wires.put(socket, Item::Text(text)),
+                Output::Ping { socket, nonce } => state.wires.put(socket, Item::Ping(nonce)),
+                Output::Close { socket, close } => state.wires.close(socket, close),
                 Output::Admitted { call, .. } => state.admitted = Some(call),
                 Output::Progress { waiter, progress, total, message } => {
                     if let Some(slot) = state.waiters.get(&waiter) {
                         slot.progress(CallProgress { progress, total, message });
+                    }
+                }
+                Output::Kept { waiter, handle } => {
+                    if let Some(slot) = state.waiters.remove(&waiter) {
+                        slot.kept(handle);
                     }
                 }
                 Output::End { waiter, outcome } => {
@@ -280,10 +263,9 @@ impl Room for DeviceRoom {
 
     fn connect(&self) -> (SocketId, Arc<Wire>) {
         let socket = self.shared.socket();
-        let wire = Arc::new(Wire::default());
         let mut state = self.state.lock();
         state.open_sockets += 1;
-        state.wires.push((socket, Arc::clone(&wire)));
+        let wire = state.wires.add(socket);
         self.drive(&mut state, Input::Connected { socket });
         drop(state);
         (socket, wire)
@@ -302,7 +284,7 @@ impl Room for DeviceRoom {
     fn disconnect(&self, socket: SocketId, word: Option<(u16, String)>) {
         let mut state = self.state.lock();
         self.drive(&mut state, Input::Closed { socket, word });
-        state.wires.retain(|(id, _)| *id != socket);
+        state.wires.remove(socket);
     }
 
     fn parted(&self) {
@@ -317,9 +299,8 @@ impl Room for DeviceRoom {
         heard(&mut state, now);
         state.board.handle_timeout(now);
         self.route(&mut state);
-        let left = state.board.poll_timeout(now).map(timer::bounded);
-        state.armed = left.map(|left| now.boot + left);
-        left
+        let left = state.board.poll_timeout(now);
+        state.alarm.next(now, left)
     }
 
     fn earlier(&self) -> &Notify {
@@ -327,16 +308,10 @@ impl Room for DeviceRoom {
     }
 }
 
-impl State {
-    fn wire(&self, socket: SocketId) -> Option<&Arc<Wire>> {
-        self.wires.iter().find(|(id, _)| *id == socket).map(|(_, wire)| wire)
-    }
-}
-
 fn heard(state: &mut State, now: holdfast_core::time::Now) {
     let State { board, wires, .. } = state;
     for (socket, wire) in wires.iter() {
         let meter = wire.meter();
-        board.handle(now, Input::Heard { socket: *socket, at: meter.heard(), mid_frame: meter.mid_frame() });
+        board.handle(now, Input::Heard { socket, at: meter.heard(), mid_frame: meter.mid_frame() });
     }
 }

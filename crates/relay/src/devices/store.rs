@@ -1,12 +1,14 @@
-//! What is kept over restarts: the last catalogue of each device, and the calls made with an idempotency key.
+//! What is kept over restarts: the last catalogue of each device, and the records of calls.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use holdfast_core::code::{Code, ToolError};
-use holdfast_core::id::{CallId, DeviceId, InstanceId};
+use holdfast_core::id::{CallId, DeviceId, InstanceId, KeptId};
 use holdfast_core::limits;
-use holdfast_core::switchboard::{Catalogue, KeyScope, Outcome, RestoredCall, StoreAnswer, StoreRequest};
+use holdfast_core::switchboard::{
+    Catalogue, IdempotencyKey, NewRecord, Outcome, RestoredCall, StoreAnswer, StoreRequest,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::value::RawValue;
 
@@ -19,16 +21,20 @@ pub(super) struct Memory {
     pub(super) calls: Vec<RestoredCall>,
 }
 
-/// Reads what is remembered of every device. A call that was never sent is forgotten here: nothing was done. Blocks.
+/// Reads what is remembered of every device. A call that was never sent ends here: nothing was done. Blocks.
 pub(super) fn load(store: &Store, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreError> {
     let memories = store.read_now(|db| read(db, now))?;
-    store.submit(
-        |db| {
-            db.execute("DELETE FROM keyed_calls WHERE ended IS NULL AND instance IS NULL", []).map_err(StoreError::from)
-        },
-        report("forget calls that were never sent"),
-    );
+    store.submit(move |db| end_unsent(db, now), report("end calls that were never sent"));
     Ok(memories)
+}
+
+fn end_unsent(db: &Connection, now: i64) -> Result<(), StoreError> {
+    let error = ToolError::nothing_done(Code::Unavailable, "the relay was restarted before the call was sent");
+    let error = serde_json::to_string(&error).unwrap_or_default();
+    db.execute("DELETE FROM calls WHERE ended IS NULL AND instance IS NULL AND handle IS NULL", [])?;
+    let sql = "UPDATE calls SET ended = ?1, error = ?2, key = NULL WHERE ended IS NULL AND instance IS NULL";
+    db.execute(sql, params![now, error])?;
+    Ok(())
 }
 
 fn read(db: &Connection, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreError> {
@@ -41,7 +47,7 @@ fn read(db: &Connection, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreErr
         }
     }
     let mut query = db.prepare(
-        "SELECT device, principal, tool, key, digest, call, instance, budget_ms, control, hold_until FROM keyed_calls
+        "SELECT device, principal, tool, key, digest, call, instance, budget_ms, control, hold_until, handle FROM calls
          WHERE ended IS NULL AND instance IS NOT NULL ORDER BY opened",
     )?;
     for row in query.query_map([], |row| Ok((row.get::<_, String>(0)?, restored(row, now)?)))? {
@@ -58,12 +64,19 @@ fn read(db: &Connection, now: i64) -> Result<HashMap<DeviceId, Memory>, StoreErr
 fn restored(row: &Row<'_>, now: i64) -> rusqlite::Result<Option<RestoredCall>> {
     let text = |at: usize| row.get::<_, String>(at);
     let (Ok(id), Ok(instance)) = (CallId::parse(&text(5)?), InstanceId::parse(&text(6)?)) else { return Ok(None) };
+    let key = match (row.get::<_, Option<String>>(3)?, row.get::<_, Option<[u8; 32]>>(4)?) {
+        (Some(key), Some(digest)) => Some(IdempotencyKey { key, digest }),
+        _ => None,
+    };
+    let handle = row.get::<_, Option<String>>(10)?.and_then(|handle| KeptId::parse(&handle).ok());
     let hold_until: Option<i64> = row.get(9)?;
     let hold = hold_until.and_then(|until| u64::try_from(until - now).ok()).filter(|left| *left > 0);
     Ok(Some(RestoredCall {
         id,
-        scope: KeyScope { principal: text(1)?.into(), tool: text(2)?.into(), key: text(3)?.into() },
-        digest: row.get(4)?,
+        principal: text(1)?.into(),
+        tool: text(2)?.into(),
+        key,
+        handle,
         instance: Some(instance),
         budget: Duration::from_millis(row.get::<_, i64>(7)?.unsigned_abs()),
         control: row.get(8)?,
@@ -102,15 +115,19 @@ pub(super) fn keep(
 ) {
     let device = device.to_string();
     let call = request.call().clone();
-    let silent = matches!(request, StoreRequest::Forget { .. } | StoreRequest::Hold { .. });
+    let answered = request.is_answered();
+    let refusal = match request {
+        StoreRequest::Keep { .. } => StoreAnswer::NotKept,
+        _ => StoreAnswer::Refused,
+    };
     store.submit(
         move |db| apply(db, &device, &request, now),
         move |answer| {
             let answer = answer.unwrap_or_else(|error: StoreError| {
-                tracing::warn!(%error, "could not keep a keyed call");
-                StoreAnswer::Refused
+                tracing::warn!(%error, "could not keep a call's record");
+                refusal
             });
-            if !silent {
+            if answered {
                 told(call, answer);
             }
         },
@@ -118,109 +135,155 @@ pub(super) fn keep(
 }
 
 fn apply(db: &Connection, device: &str, request: &StoreRequest, now: i64) -> Result<StoreAnswer, StoreError> {
-    let at = |scope: &KeyScope| {
-        [device.to_owned(), scope.principal.to_string(), scope.tool.to_string(), scope.key.to_string()]
-    };
+    let call = request.call().as_str();
     match request {
-        StoreRequest::Reserve { call, scope, digest, account, instance, budget, control } => {
-            let expired = now - i64::try_from(limits::IDEMPOTENCY_KEPT.as_secs()).unwrap_or(i64::MAX);
-            db.execute("DELETE FROM keyed_calls WHERE ended < ?1", [expired])?;
-            if let Some(known) = known(db, &at(scope), digest)? {
+        StoreRequest::Reserve { key, record, .. } => {
+            forget_expired(db, now)?;
+            if let Some(known) = known(db, device, record, key)? {
                 return Ok(known);
             }
-            let count =
-                db.query_row("SELECT count(*) FROM keyed_calls WHERE account = ?1", [account.as_str()], |row| {
-                    row.get(0)
-                });
-            if usize::try_from(count.unwrap_or(0_i64)).unwrap_or(0) >= limits::IDEMPOTENCY_KEYS_MAX {
+            let sql = "SELECT count(*) FROM calls WHERE account = ?1 AND key IS NOT NULL";
+            if count(db, sql, &[&record.account.as_str()])? >= limits::IDEMPOTENCY_KEYS_MAX {
                 return Ok(StoreAnswer::Bound);
             }
-            let [device, principal, tool, key] = at(scope);
-            let instance = instance.as_ref().map(InstanceId::as_str);
-            let budget = i64::try_from(budget.as_millis()).unwrap_or(i64::MAX);
-            db.execute(
-                "INSERT INTO keyed_calls (device, principal, tool, key, account, digest, call, instance, budget_ms, control, opened)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                params![device, principal, tool, key, account.as_str(), digest, call.as_str(), instance, budget, control, now],
-            )?;
+            insert(db, device, call, record, now)?;
+            db.execute("UPDATE calls SET key = ?2, digest = ?3 WHERE call = ?1", params![call, key.key, key.digest])?;
         }
-        StoreRequest::Assign { call, instance, .. } => {
-            update(db, request, device, "instance = ?6", &[&call.as_str(), &instance.as_str()])?;
+        StoreRequest::Keep { handle, grant, record, .. } => {
+            forget_expired(db, now)?;
+            if !make_room(db, record.account.as_str())? {
+                return Ok(StoreAnswer::NotKept);
+            }
+            insert(db, device, call, record, now)?;
+            let sql = "UPDATE calls SET handle = ?2, grant_id = ?3 WHERE call = ?1";
+            db.execute(sql, params![call, handle.as_str(), &**grant])?;
+            return Ok(StoreAnswer::Kept);
         }
-        StoreRequest::Finish { call, outcome, .. } => {
+        StoreRequest::Assign { instance, .. } => {
+            db.execute("UPDATE calls SET instance = ?2 WHERE call = ?1", params![call, instance.as_str()])?;
+        }
+        StoreRequest::Finish { outcome, frees_key, .. } => {
             let (result, error) = match outcome {
                 Ok(result) => (Some(result.get()), None),
                 Err(error) => (None, serde_json::to_string(error).ok()),
             };
-            update(
-                db,
-                request,
-                device,
-                "ended = ?6, result = ?7, error = ?8",
-                &[&call.as_str(), &now, &result, &error],
-            )?;
-        }
-        StoreRequest::Forget { call, scope } => {
-            let [device, principal, tool, key] = at(scope);
+            let bytes = result.map_or(0, str::len);
             db.execute(
-                "DELETE FROM keyed_calls WHERE device = ?1 AND principal = ?2 AND tool = ?3 AND key = ?4 AND call = ?5",
-                params![device, principal, tool, key, call.as_str()],
+                "UPDATE calls SET ended = ?2, result = ?3, error = ?4, bytes = ?5, key = CASE WHEN ?6 THEN NULL ELSE key END
+                 WHERE call = ?1",
+                params![call, now, result, error, bytes, frees_key],
             )?;
+            shed(db, call)?;
         }
-        StoreRequest::Hold { call, hold, .. } => {
+        StoreRequest::Forget { .. } => {
+            db.execute("DELETE FROM calls WHERE call = ?1", [call])?;
+        }
+        StoreRequest::Hold { hold, .. } => {
             let until = hold.map(|hold| now.saturating_add_unsigned(hold.as_secs()));
-            update(db, request, device, "hold_until = ?6", &[&call.as_str(), &until])?;
+            db.execute("UPDATE calls SET hold_until = ?2 WHERE call = ?1", params![call, until])?;
         }
     }
     Ok(StoreAnswer::Committed)
 }
 
-fn update(
-    db: &Connection,
-    request: &StoreRequest,
-    device: &str,
-    set: &str,
-    values: &[&dyn rusqlite::ToSql],
-) -> Result<(), StoreError> {
-    let scope = request.scope();
-    let mut all: Vec<&dyn rusqlite::ToSql> = vec![&device, &scope.principal, &scope.tool, &scope.key];
-    all.extend(values);
-    let sql = format!(
-        "UPDATE keyed_calls SET {set} WHERE device = ?1 AND principal = ?2 AND tool = ?3 AND key = ?4 AND call = ?5"
-    );
-    db.execute(&sql, all.as_slice())?;
+/// Makes a call's record if there is none.
+fn insert(db: &Connection, device: &str, call: &str, record: &NewRecord, now: i64) -> Result<(), StoreError> {
+    let NewRecord { account, principal, tool, instance, budget, control } = record;
+    let instance = instance.as_ref().map(InstanceId::as_str);
+    let budget = i64::try_from(budget.as_millis()).unwrap_or(i64::MAX);
+    db.execute(
+        "INSERT INTO calls (call, device, account, principal, tool, instance, budget_ms, control, opened)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (call) DO NOTHING",
+        params![call, device, account.as_str(), &**principal, &**tool, instance, budget, control, now],
+    )?;
     Ok(())
 }
 
+/// The earliest end of a record that is still kept.
+pub(super) fn oldest_kept(now: i64) -> i64 {
+    now.saturating_sub_unsigned(limits::RECORD_KEPT.as_secs())
+}
+
+pub(super) fn forget_expired(db: &Connection, now: i64) -> Result<(), StoreError> {
+    db.execute("DELETE FROM calls WHERE ended < ?1", [oldest_kept(now)])?;
+    Ok(())
+}
+
+fn count(db: &Connection, sql: &str, params: &[&dyn rusqlite::ToSql]) -> Result<usize, StoreError> {
+    let count: i64 = db.query_row(sql, params, |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// One handle more: where a bound is reached, the account's oldest finished one goes. `false`: it has none.
+fn make_room(db: &Connection, account: &str) -> Result<bool, StoreError> {
+    let own = "SELECT count(*) FROM calls WHERE account = ?1 AND handle IS NOT NULL";
+    let full = count(db, own, &[&account])? >= limits::HANDLES_PER_ACCOUNT
+        || count(db, "SELECT count(*) FROM calls WHERE handle IS NOT NULL", &[])? >= limits::HANDLES_MAX;
+    if !full {
+        return Ok(true);
+    }
+    let gone = db.execute(
+        "UPDATE calls SET handle = NULL WHERE call = (SELECT call FROM calls
+         WHERE account = ?1 AND handle IS NOT NULL AND ended IS NOT NULL ORDER BY ended LIMIT 1)",
+        [account],
+    )?;
+    db.execute("DELETE FROM calls WHERE account = ?1 AND handle IS NULL AND key IS NULL", [account])?;
+    Ok(gone > 0)
+}
+
+/// The results under handles are bounded for each account: the oldest ones go, and their records say so.
+fn shed(db: &Connection, call: &str) -> Result<(), StoreError> {
+    let error = ToolError::new(Code::LimitExceeded, "the tool ran; its result made room for newer ones");
+    let error = serde_json::to_string(&error).unwrap_or_default();
+    loop {
+        let sql = "SELECT total(bytes) FROM calls WHERE handle IS NOT NULL
+                   AND account = (SELECT account FROM calls WHERE call = ?1 AND handle IS NOT NULL)";
+        if count(db, &format!("SELECT CAST(({sql}) AS INTEGER)"), &[&call])? <= limits::KEPT_BYTES_MAX {
+            return Ok(());
+        }
+        let shed = db.execute(
+            "UPDATE calls SET result = NULL, bytes = 0, error = ?2 WHERE call = (SELECT call FROM calls
+             WHERE handle IS NOT NULL AND bytes > 0 AND call <> ?1
+             AND account = (SELECT account FROM calls WHERE call = ?1) ORDER BY ended LIMIT 1)",
+            params![call, error],
+        )?;
+        if shed == 0 {
+            return Ok(());
+        }
+    }
+}
+
 /// What a key already stands for.
-fn known(db: &Connection, at: &[String; 4], digest: &[u8; 32]) -> Result<Option<StoreAnswer>, StoreError> {
+fn known(
+    db: &Connection,
+    device: &str,
+    record: &NewRecord,
+    key: &IdempotencyKey,
+) -> Result<Option<StoreAnswer>, StoreError> {
     let row = db
         .query_row(
-            "SELECT digest, ended IS NOT NULL, result, error FROM keyed_calls
+            "SELECT digest, ended IS NOT NULL, result, error FROM calls
              WHERE device = ?1 AND principal = ?2 AND tool = ?3 AND key = ?4",
-            rusqlite::params_from_iter(at),
+            params![device, &*record.principal, &*record.tool, key.key],
             |row| {
                 let ended: bool = row.get(1)?;
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    ended,
-                    row.get::<_, Option<String>>(2)?,
-                    row.get::<_, Option<String>>(3)?,
-                ))
+                Ok((row.get::<_, Vec<u8>>(0)?, ended, outcome(row.get(2)?, row.get(3)?)))
             },
         )
         .optional()?;
-    Ok(row.map(|(first, ended, result, error)| match (first == digest, ended) {
+    Ok(row.map(|(first, ended, outcome)| match (first == key.digest, ended) {
         (false, _) => StoreAnswer::Conflict,
         (true, false) => StoreAnswer::Unfinished,
-        (true, true) => outcome(result, error).map_or(StoreAnswer::Unfinished, StoreAnswer::Known),
+        (true, true) => StoreAnswer::Known(outcome),
     }))
 }
 
-fn outcome(result: Option<String>, error: Option<String>) -> Option<Outcome> {
+/// The end that a record says.
+pub(super) fn outcome(result: Option<String>, error: Option<String>) -> Outcome {
+    let lost = || ToolError::new(Code::OutcomeUnknown, "the outcome was not kept");
     match (result, error) {
-        (Some(result), _) => RawValue::from_string(result).ok().map(Ok),
-        (None, Some(error)) => serde_json::from_str::<ToolError>(&error).ok().map(Err),
-        (None, None) => Some(Err(ToolError::new(Code::OutcomeUnknown, "the outcome was not kept"))),
+        (Some(result), _) => RawValue::from_string(result).map_err(|_| lost()),
+        (None, Some(error)) => Err(serde_json::from_str(&error).unwrap_or_else(|_| lost())),
+        (None, None) => Err(lost()),
     }
 }

@@ -74,6 +74,7 @@ pub(super) async fn drill(
         key: None,
         wants_progress: false,
         control: false,
+        outlives: None,
     });
     let id = call.id().to_string();
     let end = call.end().await;

@@ -9,6 +9,7 @@ use serde_json::value::to_raw_value;
 
 use super::call::{self, Asked};
 use super::envelope::{Meta, Params};
+use super::lasting::Patience;
 use super::session::caller;
 use super::tools::ToolSet;
 use crate::{AppState, Principal};
@@ -23,9 +24,10 @@ pub(super) async fn instructions(state: &AppState, tools: &ToolSet, principal: &
     let name = to_raw_value("session_bootstrap").ok()?;
     let arguments = to_raw_value(&json!({"path": "."})).ok()?;
     let params = Params { name: Some(&name), arguments: Some(&arguments), ..Params::default() };
-    let asked =
-        call::read(tools, principal, || caller(principal), &room.catalogue(), &params, &Meta::default()).ok()?;
-    let Asked::Device(open, _) = asked else { return None };
+    let device = room.catalogue();
+    let caller = || caller(principal);
+    let asked = call::read(tools, principal, caller, &device, &params, &Meta::default(), Patience::Endless).ok()?;
+    let Asked::Device(open, ..) = asked else { return None };
     let mut running = room.open(*open);
     // Beyond its time the handle is dropped, which cancels the call.
     let end = tokio::time::timeout(limits::BOOTSTRAP_TIMEOUT, running.end()).await.ok()?;

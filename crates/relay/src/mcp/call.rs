@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::code::ToolError;
+use holdfast_core::code::{Code, ToolError};
 use holdfast_core::limits;
 use holdfast_core::wire::Authorization;
 use serde_json::Value;
@@ -10,15 +10,19 @@ use serde_json::value::RawValue;
 
 use super::arguments;
 use super::envelope::{Meta, Params, is_object, text};
+use super::lasting::{Form, Patience};
 use super::reply::RpcError;
+use super::results;
 use super::tools::{Found, ToolSet};
 use crate::Principal;
 use crate::devices::{Catalogue, IdempotencyKey, OpenCall};
 
 /// What a `tools/call` comes to.
 pub(super) enum Asked {
-    /// The device is to run it. The arguments, read.
-    Device(Box<OpenCall>, Value),
+    /// The device is to run it. The arguments, read, and the form of a handle.
+    Device(Box<OpenCall>, Value, Form),
+    /// The relay is to look at, or stop, a call that it keeps.
+    Kept(results::Asked),
     /// The relay answers by itself: `server_info`.
     ServerInfo,
     /// Known at once: a tool error.
@@ -39,6 +43,7 @@ pub(super) fn read(
     device: &Catalogue,
     params: &Params<'_>,
     meta: &Meta<'_>,
+    patience: Patience,
 ) -> Result<Asked, RpcError> {
     let name = name(params)?;
     let arguments = match params.arguments {
@@ -48,10 +53,19 @@ pub(super) fn read(
     };
     let tool = match tools.find(&name, principal.role, device)? {
         Found::Device(tool) => tool,
-        Found::Relay => return Ok(Asked::ServerInfo),
+        Found::Relay(tool) if &*tool.name == "server_info" => return Ok(Asked::ServerInfo),
+        Found::Relay(tool) => {
+            let asked = results::asked(&tool.name, &tool.check(&arguments)?);
+            let unknown = || ToolError::new(Code::NotFound, "no such result, or it is no longer kept");
+            return Ok(asked.map_or_else(|| Asked::Refused(unknown()), Asked::Kept));
+        }
         Found::Refused(error) => return Ok(Asked::Refused(error)),
     };
     let tree = tool.check(&arguments)?;
+    if let Some(asked) = results::asked(&tool.name, &tree) {
+        return Ok(Asked::Kept(asked));
+    }
+    let (outlives, form) = patience.plan(tool, principal);
     let key = meta.idempotency_key.map(|raw| key(raw, &tree)).transpose()?;
     let open = OpenCall {
         tool: Arc::clone(&tool.name),
@@ -68,8 +82,9 @@ pub(super) fn read(
         key,
         wants_progress: meta.progress_token.is_some(),
         control: tool.control,
+        outlives,
     };
-    Ok(Asked::Device(Box::new(open), tree))
+    Ok(Asked::Device(Box::new(open), tree, form))
 }
 
 fn key(raw: &RawValue, arguments: &Value) -> Result<IdempotencyKey, RpcError> {

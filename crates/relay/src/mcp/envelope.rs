@@ -128,6 +128,12 @@ pub(super) struct Params<'a> {
     /// Its arguments.
     #[serde(default, borrow, deserialize_with = "present")]
     pub arguments: Option<&'a RawValue>,
+    /// The task of `tasks/get` and its like.
+    #[serde(default, borrow, rename = "taskId", deserialize_with = "present")]
+    pub task_id: Option<&'a RawValue>,
+    /// What a session's client says of itself in `initialize`.
+    #[serde(default, borrow, rename = "clientInfo", deserialize_with = "present")]
+    pub client_info: Option<&'a RawValue>,
     /// The request that `notifications/cancelled` means.
     #[serde(default, borrow, rename = "requestId", deserialize_with = "present")]
     pub request_id: Option<&'a RawValue>,
@@ -145,6 +151,9 @@ pub(super) struct Meta<'a> {
     /// What the client can do, in a self-contained request.
     #[serde(default, borrow, rename = "io.modelcontextprotocol/clientCapabilities", deserialize_with = "present")]
     pub client_capabilities: Option<&'a RawValue>,
+    /// What the client says of itself, in a self-contained request.
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/clientInfo", deserialize_with = "present")]
+    pub client_info: Option<&'a RawValue>,
     /// Asks for progress notifications.
     #[serde(default, borrow, rename = "progressToken", deserialize_with = "present")]
     pub progress_token: Option<&'a RawValue>,

@@ -14,12 +14,13 @@ use serde_json::value::RawValue;
 use super::admit::admit;
 use super::call::{self, Asked};
 use super::envelope::{self, Message, Meta, Params, RpcId};
+use super::lasting::{Form, Patience};
 use super::reply::{self, RpcError};
 use super::session::{self, Session, Started};
 use super::session_call::Running;
 use super::stateless::Waiting;
 use super::stream::Request as Wanted;
-use super::{Era, Mcp, arguments, listen, outcome, revision, server_info};
+use super::{Era, Mcp, arguments, lasting, listen, outcome, results, revision, server_info, tasks};
 use crate::devices::{DeviceRoom, OpenCall};
 use crate::{ApiError, Principal};
 
@@ -35,6 +36,10 @@ enum Todo {
     Initialize(RpcId),
     /// A call of the device.
     Call(Ask),
+    /// The relay answers a call about a call that it keeps.
+    Kept(RpcId, results::Asked, Era),
+    /// The relay answers a request about a task.
+    Task(tasks::Ask),
 }
 
 /// A call that may be opened.
@@ -45,6 +50,7 @@ struct Ask {
     room: Arc<DeviceRoom>,
     open: Box<OpenCall>,
     progress: Option<Box<RawValue>>,
+    form: Form,
 }
 
 /// An error, and the request it answers if that much was understood.
@@ -92,14 +98,24 @@ async fn answer(mcp: &Arc<Mcp>, principal: &Arc<Principal>, parts: Parts, body: 
             drop(body);
             call(mcp, principal, ask, &parts.headers).await
         }
+        Todo::Kept(id, asked, era) => {
+            let outcome = results::answer(mcp, principal, asked).await;
+            Ok(reply::json(StatusCode::OK, outcome::answer(&id, &outcome, era).into()))
+        }
+        Todo::Task(ask) => {
+            let id = ask.id.clone();
+            let answer = tasks::answer(mcp, principal, ask).await.map_err(|error| Refused::to(&id, error))?;
+            Ok(reply::json(StatusCode::OK, answer.into()))
+        }
     }
 }
 
 async fn call(mcp: &Arc<Mcp>, principal: &Arc<Principal>, ask: Ask, headers: &HeaderMap) -> Result<Response, Refused> {
-    let Ask { id, session, room, open, progress } = ask;
+    let Ask { id, session, room, open, progress, form } = ask;
     let Some((session, wanted)) = session else {
         let revoked = mcp.rest.revoked(principal);
-        let waiting = Waiting { id, call: room.open(*open), progress_token: progress, revoked };
+        let (call, mcp) = (room.open(*open), Arc::clone(mcp));
+        let waiting = Waiting { mcp, id, call, progress_token: progress, form, revoked };
         return Ok(waiting.respond(reads_streams(headers)).await);
     };
     // Older sessions do not know an event without data.
@@ -108,7 +124,8 @@ async fn call(mcp: &Arc<Mcp>, principal: &Arc<Principal>, ask: Ask, headers: &He
         Started::Joined(stream) => stream,
         Started::New(stream) => {
             let call = room.open(*open);
-            let running = Running { mcp: Arc::clone(mcp), session, stream: Arc::clone(&stream), id, call, progress };
+            let running =
+                Running { mcp: Arc::clone(mcp), session, stream: Arc::clone(&stream), id, call, progress, form };
             running.driven().hold().await;
             stream
         }
@@ -173,7 +190,8 @@ fn request(
         Era::Stateless => None,
     };
     if method != "tools/call" {
-        return Ok(Todo::Rest(id.clone(), session));
+        let task = if session.is_none() { tasks::read(headers, id, method, &params, &meta)? } else { None };
+        return Ok(task.map_or_else(|| Todo::Rest(id.clone(), session), Todo::Task));
     }
     if session.is_none() {
         let name = call::name(&params);
@@ -194,13 +212,18 @@ fn tool_call(
     let caller = || session.as_ref().map_or_else(|| session::caller(principal), |session| Arc::clone(&session.caller));
     let room = mcp.state.devices.room(&principal.device);
     let progress = call::progress_token(meta)?;
-    let outcome = match call::read(&mcp.tools, principal, caller, &room.catalogue(), params, meta)? {
-        Asked::Device(open, arguments) => {
+    let patience = match &session {
+        Some(session) => session.patience,
+        None => Patience::of_request(meta, mcp.state.patience),
+    };
+    let outcome = match call::read(&mcp.tools, principal, caller, &room.catalogue(), params, meta, patience)? {
+        Asked::Kept(asked) => return Ok(Todo::Kept(id.clone(), asked, era)),
+        Asked::Device(open, arguments, form) => {
             let session = session.map(|session| {
                 let digest = arguments::digest(&arguments);
                 (session, Wanted { tool: Arc::clone(&open.tool), digest })
             });
-            return Ok(Todo::Call(Ask { id: id.clone(), session, room, open, progress }));
+            return Ok(Todo::Call(Ask { id: id.clone(), session, room, open, progress, form }));
         }
         Asked::ServerInfo => Ok(server_info::answer(mcp, principal)?),
         Asked::Refused(error) => Err(error),
@@ -215,14 +238,23 @@ async fn initialize(
     parts: Parts,
     body: Bytes,
 ) -> Result<Response, Refused> {
+    let patience = Patience::of(client_name(&body).as_deref(), mcp.state.patience);
     let (mut response, revision) = mcp.rest.initialize(principal, &id, parts, body).await;
     if let Some(revision) = revision {
-        let session = mcp.sessions.open(principal, revision, mcp.now()).map_err(|error| Refused::to(&id, error))?;
+        let session =
+            mcp.sessions.open(principal, revision, patience, mcp.now()).map_err(|error| Refused::to(&id, error))?;
         if let Ok(value) = HeaderValue::from_str(&session.id) {
             response.headers_mut().insert(SESSION_ID, value);
         }
     }
     Ok(response)
+}
+
+/// What the client of an `initialize` calls itself.
+fn client_name(body: &[u8]) -> Option<String> {
+    let Ok(Message::Request { params, .. }) = envelope::read(body) else { return None };
+    let (params, _) = envelope::params(params).ok()?;
+    lasting::name(params.client_info?)
 }
 
 /// `GET`: the standalone stream of a session, or the rest of an answer whose connection was lost.

@@ -11,11 +11,13 @@ mod bootstrap;
 mod call;
 mod envelope;
 mod front;
+mod lasting;
 mod listen;
 mod outcome;
 mod progress;
 mod reply;
 mod rest;
+mod results;
 mod revision;
 mod revoked;
 mod server_info;
@@ -23,6 +25,7 @@ mod session;
 mod session_call;
 mod stateless;
 mod stream;
+mod tasks;
 mod tools;
 
 use std::sync::{Arc, Weak};
@@ -81,8 +84,19 @@ pub fn router(state: Arc<AppState>) -> Router {
 /// Follows revocations and sweeps, as long as the endpoint is there.
 async fn keep_house(mcp: Weak<Mcp>, mut revocations: broadcast::Receiver<crate::GrantId>, revoked: watch::Sender<()>) {
     let mut sweep = tokio::time::interval(limits::SESSION_SWEEP);
+    // Grants may have ended while the relay was down.
+    let mut told = true;
     loop {
-        let told = tokio::select! {
+        if std::mem::take(&mut told) {
+            let Some(mcp) = mcp.upgrade() else { return };
+            mcp.sessions.end_revoked(|grant| mcp.state.auth.is_live(grant));
+            revoked.send_replace(());
+            let stopped = mcp.state.devices.cancel_kept_of_revoked(|grant| mcp.state.auth.is_live(grant)).await;
+            if let Err(error) = stopped {
+                tracing::warn!(%error, "promoted calls of a revoked grant could not be found");
+            }
+        }
+        told = tokio::select! {
             told = revocations.recv() => match told {
                 // How many were missed does not matter: every session is looked at.
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => true,
@@ -90,11 +104,8 @@ async fn keep_house(mcp: Weak<Mcp>, mut revocations: broadcast::Receiver<crate::
             },
             _ = sweep.tick() => false,
         };
-        let Some(mcp) = mcp.upgrade() else { return };
-        if told {
-            mcp.sessions.end_revoked(|grant| mcp.state.auth.is_live(grant));
-            revoked.send_replace(());
-        } else {
+        if !told {
+            let Some(mcp) = mcp.upgrade() else { return };
             mcp.sessions.sweep(mcp.now());
         }
     }

@@ -17,16 +17,39 @@ pub(super) fn answer(id: &RpcId, outcome: &Outcome, era: Era) -> Vec<u8> {
     let mut out = Vec::with_capacity(size * 2 + 512);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     write_json(&mut out, id);
-    out.extend_from_slice(br#","result":{"#);
+    out.extend_from_slice(br#","result":"#);
+    write_result(&mut out, outcome, era);
+    out.push(b'}');
+    out
+}
+
+/// The result alone. `None` only if it were no JSON, which no outcome is.
+pub(super) fn result(outcome: &Outcome, era: Era) -> Option<Box<RawValue>> {
+    let mut out = Vec::new();
+    write_result(&mut out, outcome, era);
+    RawValue::from_string(String::from_utf8(out).ok()?).ok()
+}
+
+/// Writes a whole JSON-RPC answer with any result.
+pub(super) fn message(id: &RpcId, result: &impl Serialize) -> Vec<u8> {
+    let mut out = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    write_json(&mut out, id);
+    out.extend_from_slice(br#","result":"#);
+    write_json(&mut out, result);
+    out.push(b'}');
+    out
+}
+
+fn write_result(out: &mut Vec<u8>, outcome: &Outcome, era: Era) {
+    out.push(b'{');
     if era == Era::Stateless {
         out.extend_from_slice(br#""resultType":"complete","#);
     }
     match outcome {
-        Ok(raw) => write_success(&mut out, raw),
-        Err(error) => write_failure(&mut out, error),
+        Ok(raw) => write_success(out, raw),
+        Err(error) => write_failure(out, error),
     }
-    out.extend_from_slice(b"}}");
-    out
+    out.push(b'}');
 }
 
 fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {

@@ -48,6 +48,8 @@ rpc_errors! {
     invalid_params = -32602, InvalidRequest, OK;
     /// A header contradicts the body (2026-07-28).
     header_mismatch = -32020, InvalidRequest, BAD_REQUEST;
+    /// The request needs an extension that it does not declare.
+    missing_capability = -32021, InvalidRequest, BAD_REQUEST;
     /// A revision this server does not speak.
     unsupported_version = -32022, InvalidRequest, BAD_REQUEST;
     /// No such session, or not the caller's.

@@ -13,9 +13,10 @@ use http::{HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{
     CacheScope, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 
 use super::bootstrap;
 use super::envelope::RpcId;
+use super::lasting;
 use super::reply::{self, RpcError};
 use super::revision::WITH_SESSIONS;
 use super::revoked::Revoked;
@@ -38,6 +40,7 @@ use crate::{AppState, Principal};
 const INSTRUCTIONS: &str = "Tools of a developer's own machine, reached through Holdfast.\n\
 Start with session_bootstrap, or server_info to see what you may do and whether the machine is connected.\n\
 A call goes on while the machine's network is away, and its answer arrives once; do not repeat a call that is still running.\n\
+status or error in_progress means that the call goes on: read_result waits for its result, cancel_result stops it.\n\
 error.retryable = true means that nothing was done and the same call may be sent again; outcome_unknown means that it may \
 have run: look before you repeat it.";
 
@@ -239,8 +242,10 @@ impl ServerHandler for Handler {
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let mut result =
-            DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info());
+        let mut info = self.get_info();
+        // Only a self-contained request can be answered with a task.
+        info.capabilities.extensions.get_or_insert_default().insert(lasting::TASKS.into(), JsonObject::new());
+        let mut result = DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info);
         result.instructions = Some(self.instructions(&context).await?);
         Ok(result)
     }

@@ -106,6 +106,7 @@ fn worker(mcp: &Mcp, status: Option<&DeviceStatus>) -> Value {
             "active": pending.active,
             "detached": pending.detached,
             "request_keys": pending.keyed,
+            "promoted": pending.promoted,
             "maximum": limits::DEVICE_CALLS_MAX,
             "oldest_ms": status.and_then(|status| status.oldest).map_or(0, |oldest| oldest.as_millis()),
             "by_tool": pending.by_tool,

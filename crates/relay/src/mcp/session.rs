@@ -13,6 +13,7 @@ use rand::RngCore as _;
 use tokio::sync::watch;
 
 use super::envelope::RpcId;
+use super::lasting::Patience;
 use super::reply::RpcError;
 use super::stream::{Request, Stop, Stream, parse_event_id};
 use crate::{GrantId, Principal};
@@ -34,6 +35,8 @@ pub(super) struct Session {
     pub caller: Arc<str>,
     /// The revision agreed in `initialize`.
     pub revision: &'static str,
+    /// How its client waits for a call.
+    pub patience: Patience,
     owner: Arc<Principal>,
     epoch: Arc<str>,
     used: AtomicU64,
@@ -94,6 +97,7 @@ impl Sessions {
         &self,
         owner: &Arc<Principal>,
         revision: &'static str,
+        patience: Patience,
         now: Duration,
     ) -> Result<Arc<Session>, RpcError> {
         let caller = caller(owner);
@@ -109,6 +113,7 @@ impl Sessions {
             id: format!("hf_{}", random::<24>()).into(),
             caller,
             revision,
+            patience,
             owner: Arc::clone(owner),
             epoch: Arc::clone(&self.epoch),
             used: AtomicU64::new(millis(now)),

@@ -7,6 +7,7 @@ use holdfast_core::limits;
 use serde_json::value::RawValue;
 
 use super::envelope::RpcId;
+use super::lasting::{self, Form};
 use super::session::Session;
 use super::stream::{Stop, Stream};
 use super::{Era, Mcp, outcome, progress};
@@ -44,6 +45,8 @@ pub(super) struct Running {
     pub id: RpcId,
     pub call: CallHandle,
     pub progress: Option<Box<RawValue>>,
+    /// How the client takes the handle of a call that goes on.
+    pub form: Form,
 }
 
 impl Running {
@@ -71,6 +74,15 @@ impl Running {
                     if let Some(token) = &self.progress {
                         self.stream.progress(&progress::notification(token, &told));
                     }
+                }
+                CallEvent::Kept(handle) => {
+                    let body = outcome::answer(&self.id, &lasting::in_progress(&handle, self.form), Era::Sessions);
+                    match self.session.answer(&self.id, &self.stream, &body, self.mcp.now()) {
+                        true => self.mcp.sessions.relieve(),
+                        // Nobody may have the handle, so nobody waits.
+                        false => self.call.cancel(),
+                    }
+                    return;
                 }
                 CallEvent::End(CallEnd { outcome, commit }) => {
                     let body = outcome::answer(&self.id, &outcome, Era::Sessions);

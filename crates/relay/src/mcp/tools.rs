@@ -26,6 +26,10 @@ pub struct ExtraTool {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
+    /// JSON Schema of its result, if it promises one.
+    pub output_schema: Option<Value>,
+    /// A client that takes tasks gets one at once.
+    pub long_running: bool,
 }
 
 /// One tool as this relay offers it.
@@ -35,6 +39,8 @@ pub(super) struct Offered {
     /// As `tools/list` shows it.
     pub definition: rmcp::model::Tool,
     pub control: bool,
+    /// A client that takes tasks gets one at once.
+    pub long_running: bool,
     place: Place,
     class: Availability,
     /// `None`: not in the core catalogue, default budget.
@@ -60,7 +66,7 @@ fn definition(name: String, description: String, schema: Value) -> rmcp::model::
 /// What a caller may do with a name.
 pub(super) enum Found<'a> {
     /// The relay answers it.
-    Relay,
+    Relay(&'a Offered),
     /// The device runs it.
     Device(&'a Offered),
     /// It exists and may not be used: a tool error.
@@ -85,19 +91,25 @@ impl ToolSet {
                     .with_title(tool.title)
                     .with_annotations(hints),
                 control: tool.control,
+                long_running: false,
                 place: tool.place,
                 class: tool.class,
                 core: Some(tool),
             }
         });
-        let extra = extra.iter().map(|tool| Offered {
-            name: tool.name.clone(),
-            check: jsonschema::validator_for(&tool.input_schema).ok(),
-            definition: definition(tool.name.to_string(), tool.description.clone(), tool.input_schema.clone()),
-            control: false,
-            place: Place::Device,
-            class: Availability::Always,
-            core: None,
+        let extra = extra.iter().map(|tool| {
+            let mut definition = definition(tool.name.to_string(), tool.description.clone(), tool.input_schema.clone());
+            definition.output_schema = tool.output_schema.as_ref().and_then(Value::as_object).cloned().map(Arc::new);
+            Offered {
+                name: tool.name.clone(),
+                check: jsonschema::validator_for(&tool.input_schema).ok(),
+                definition,
+                control: false,
+                long_running: tool.long_running,
+                place: Place::Device,
+                class: Availability::Always,
+                core: None,
+            }
         });
         let tools: Vec<_> = core.chain(extra).collect();
         let by_name = tools.iter().enumerate().map(|(at, tool)| (tool.name.clone(), at)).collect();
@@ -107,7 +119,8 @@ impl ToolSet {
     /// The tools of an account with this role on a device with this catalogue, in a fixed order.
     pub fn listed<'a>(&'a self, role: Role, device: &'a Catalogue) -> impl Iterator<Item = &'a Offered> {
         self.tools.iter().filter(move |tool| match tool.place {
-            Place::Relay => true,
+            // Without a device there is nothing to do but to learn that.
+            Place::Relay | Place::Shared => &*tool.name == "server_info" || !device.tools.is_empty(),
             Place::Device => {
                 device.tools.contains(&tool.name) && tools::allowed(tool.class, role, &device.policy).is_ok()
             }
@@ -119,8 +132,8 @@ impl ToolSet {
     pub fn find(&self, name: &str, role: Role, device: &Catalogue) -> Result<Found<'_>, RpcError> {
         let tool = self.by_name.get(name).and_then(|at| self.tools.get(*at));
         let tool = tool.ok_or_else(|| RpcError::invalid_params("unknown tool"))?;
-        if tool.place == Place::Relay {
-            return Ok(Found::Relay);
+        if tool.place == Place::Relay || tool.place == Place::Shared && !device.tools.contains(&tool.name) {
+            return Ok(Found::Relay(tool));
         }
         if device.tools.is_empty() {
             let text = "no device has connected yet";
@@ -181,10 +194,19 @@ mod tests {
     fn a_caller_sees_what_role_and_policy_and_device_all_allow_in_a_fixed_order() {
         let set = ToolSet::new(&[]);
         let full = device(&["write_file", "exec_command", "list_dir", "unheard_of"], Profile::Full);
-        assert_eq!(names(&set, Role::Owner, &full), ["server_info", "list_dir", "write_file", "exec_command"]);
-        assert_eq!(names(&set, Role::Editor, &full), ["server_info", "list_dir", "write_file"]);
+        assert_eq!(
+            names(&set, Role::Owner, &full),
+            ["server_info", "read_result", "cancel_result", "list_dir", "write_file", "exec_command"]
+        );
+        assert_eq!(
+            names(&set, Role::Editor, &full),
+            ["server_info", "read_result", "cancel_result", "list_dir", "write_file"]
+        );
         let edit = device(&["exec_command", "write_file", "list_dir"], Profile::Edit);
-        assert_eq!(names(&set, Role::Owner, &edit), ["server_info", "list_dir", "write_file"]);
+        assert_eq!(
+            names(&set, Role::Owner, &edit),
+            ["server_info", "read_result", "cancel_result", "list_dir", "write_file"]
+        );
         assert_eq!(names(&set, Role::Owner, &Catalogue::default()), ["server_info"]);
     }
 
@@ -194,7 +216,7 @@ mod tests {
         let agent = device(&["write_file", "list_dir"], Profile::Review);
         let code = |name: &str, role, device: &Catalogue| match set.find(name, role, device) {
             Ok(Found::Refused(error)) => error.code.as_str().to_owned(),
-            Ok(Found::Relay) => "relay".into(),
+            Ok(Found::Relay(_)) => "relay".into(),
             Ok(Found::Device(tool)) => tool.name.to_string(),
             Err(error) => error.code.to_string(),
         };

@@ -98,8 +98,39 @@ CREATE INDEX keyed_calls_ended ON keyed_calls (ended);
 /// When a grant was last used, for people.
 const USE: &str = "ALTER TABLE grants ADD COLUMN last_used INTEGER;";
 
+/// The records of calls: made with an idempotency key, or promoted, or both.
+const CALLS: &str = "
+CREATE TABLE calls (
+    call TEXT PRIMARY KEY,
+    device TEXT NOT NULL,
+    account TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    key TEXT,
+    digest BLOB,
+    handle TEXT UNIQUE,
+    grant_id TEXT,
+    instance TEXT,
+    budget_ms INTEGER NOT NULL,
+    control INTEGER NOT NULL,
+    opened INTEGER NOT NULL,
+    hold_until INTEGER,
+    ended INTEGER,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    result TEXT
+) STRICT;
+CREATE UNIQUE INDEX calls_of_key ON calls (device, principal, tool, key) WHERE key IS NOT NULL;
+CREATE INDEX calls_of_account ON calls (account);
+CREATE INDEX calls_ended ON calls (ended);
+INSERT INTO calls (call, device, account, principal, tool, key, digest, instance, budget_ms, control, opened, hold_until, ended, error, result)
+SELECT call, device, account, principal, tool, key, digest, instance, budget_ms, control, opened, hold_until, ended, error, result
+FROM keyed_calls;
+DROP TABLE keyed_calls;
+";
+
 /// Every step, oldest first. `PRAGMA user_version` counts those already taken.
-pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK), M::up(USE)];
+pub(crate) const STEPS: &[M<'static>] = &[M::up(PEOPLE), M::up(LINK), M::up(USE), M::up(CALLS)];
 
 #[cfg(test)]
 mod tests {

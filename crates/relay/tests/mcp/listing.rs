@@ -27,9 +27,9 @@ async fn the_list_is_what_role_and_device_allow_and_stays_through_an_outage() {
     let device = stage.device(&["exec_command", "write_file", "list_dir", "unheard_of"]).await;
     let (token, _) = stage.token_of("reader", Some(Role::Reviewer)).await;
     let reader = Modern::new(&stage.url, &token);
-    let all = ["server_info", "list_dir", "write_file", "exec_command"];
+    let all = ["server_info", "read_result", "cancel_result", "list_dir", "write_file", "exec_command"];
     assert_eq!(stage.modern().tools().await, all);
-    assert_eq!(reader.tools().await, ["server_info", "list_dir"]);
+    assert_eq!(reader.tools().await, ["server_info", "read_result", "cancel_result", "list_dir"]);
     let denied = reader.call("write_file", json!({"path": "a", "content": ""})).send().await.unwrap();
     assert_eq!((denied.code(), denied.retryable()), (Some("authorization_denied"), Some(false)));
     device.leave().await;
@@ -66,7 +66,7 @@ async fn listeners_of_both_eras_hear_that_the_tools_changed() {
         let told: Value = serde_json::from_str(&stream.next().await.unwrap().unwrap().data).unwrap();
         assert_eq!(told["method"], "notifications/tools/list_changed");
     }
-    assert_eq!(stage.modern().tools().await, ["server_info", "list_dir", "read_file"]);
+    assert_eq!(stage.modern().tools().await, ["server_info", "read_result", "cancel_result", "list_dir", "read_file"]);
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn server_info_counts_what_is_running_and_works_while_the_device_is_away()
     assert!(pending["oldest_ms"].is_u64());
     assert_eq!(info["daemon"]["connected"], true);
     assert_eq!(info["authorization"]["effective_policy"]["profile"], "full");
-    assert_eq!(info["tools"], json!(["server_info", "list_dir"]));
+    assert_eq!(info["tools"], json!(["server_info", "read_result", "cancel_result", "list_dir"]));
     assert_eq!(info["account"]["role"], "owner");
     assert_eq!(info["worker"]["sockets_live"], json!({"authenticated": 1, "ready": 1, "probing": 0, "candidates": 0}));
     assert_eq!(info["worker"]["observability"]["calls"]["started"], 1);

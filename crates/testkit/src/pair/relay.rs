@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::id::{AccountId, CallId, InstanceId};
+use holdfast_core::id::{AccountId, CallId, KeptId};
 use holdfast_core::policy::Role;
 use holdfast_core::switchboard::{
-    EndKind, IdempotencyKey, Identity, Input, Intake, KeyScope, Note, OpenCall, Outcome, Output, RestoredCall,
+    EndKind, IdempotencyKey, Identity, Input, Intake, NewRecord, Note, OpenCall, Outcome, Output, RestoredCall,
     SocketId, StoreAnswer, StoreRequest, Switchboard, WaiterId,
 };
 use holdfast_core::wire::Authorization;
@@ -38,13 +38,12 @@ pub struct Ask {
     pub control: bool,
 }
 
-/// A key's record in the store.
+/// A call's record in the store.
 #[derive(Debug, Clone)]
 struct Record {
-    call: CallId,
-    instance: Option<InstanceId>,
-    budget: Duration,
-    control: bool,
+    key: Option<IdempotencyKey>,
+    handle: Option<KeptId>,
+    new: NewRecord,
     end: Option<Outcome>,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct RelaySide {
     /// Partial bytes since the last whole frame, by connection.
     waiting: BTreeMap<Waiter, Option<CallId>>,
     next: u64,
-    store: BTreeMap<KeyScope, Record>,
+    store: BTreeMap<CallId, Record>,
     hangups: Vec<Conn>,
 }
 
@@ -118,6 +117,7 @@ impl RelaySide {
             key: ask.key.map(|key| IdempotencyKey { key: key.to_string(), digest: [7; 32] }),
             wants_progress: false,
             control: ask.control,
+            outlives: None,
         };
         self.waiting.insert(waiter, None);
         board.handle(self.clock.turn(t), Input::Open { waiter: WaiterId(waiter.0), call: Box::new(call) });
@@ -230,22 +230,28 @@ impl RelaySide {
                     }
                 }
                 Output::Note(Note::Ended { call, kind, .. }) => truth.call_ended(&call, kind),
-                Output::Progress { .. } | Output::Catalogue(_) | Output::Note(_) | Output::Stopped => {}
+                Output::Progress { .. }
+                | Output::Kept { .. }
+                | Output::Catalogue(_)
+                | Output::Note(_)
+                | Output::Stopped => {}
             }
         }
         moved
     }
 
-    /// Keyed calls without an end, as a fresh process finds them.
+    /// Calls without an end, as a fresh process finds them.
     fn restored(&self) -> Vec<RestoredCall> {
         let open = self.store.iter().filter(|(_, record)| record.end.is_none());
-        open.map(|(scope, record)| RestoredCall {
-            id: record.call.clone(),
-            scope: scope.clone(),
-            digest: [7; 32],
-            instance: record.instance.clone(),
-            budget: record.budget,
-            control: record.control,
+        open.map(|(id, Record { key, handle, new, .. })| RestoredCall {
+            id: id.clone(),
+            principal: new.principal.clone(),
+            tool: new.tool.clone(),
+            key: key.clone(),
+            handle: handle.clone(),
+            instance: new.instance.clone(),
+            budget: new.budget,
+            control: new.control,
             hold_left: None,
         })
         .collect()
@@ -253,34 +259,43 @@ impl RelaySide {
 }
 
 /// The store, which answers at once and never fails.
-fn keep(store: &mut BTreeMap<KeyScope, Record>, request: StoreRequest) -> Option<(CallId, StoreAnswer)> {
-    let done = |call: CallId| Some((call, StoreAnswer::Committed));
-    match request {
-        StoreRequest::Reserve { call, scope, instance, budget, control, .. } => {
-            if let Some(known) = store.get(&scope) {
-                let answer = match &known.end {
-                    Some(outcome) => StoreAnswer::Known(outcome.clone()),
-                    None => StoreAnswer::Unfinished,
-                };
-                return Some((call, answer));
+fn keep(store: &mut BTreeMap<CallId, Record>, request: StoreRequest) -> Option<(CallId, StoreAnswer)> {
+    let call = request.call().clone();
+    let answer = match request {
+        StoreRequest::Reserve { key, record: new, .. } => {
+            let same = |known: &&Record| {
+                let scope = (&known.new.principal, &known.new.tool, known.key.as_ref().map(|known| &known.key));
+                scope == (&new.principal, &new.tool, Some(&key.key))
+            };
+            if let Some(known) = store.values().find(same) {
+                let known = known.end.clone().map_or(StoreAnswer::Unfinished, StoreAnswer::Known);
+                return Some((call, known));
             }
-            store.insert(scope, Record { call: call.clone(), instance, budget, control, end: None });
-            done(call)
+            store.insert(call.clone(), Record { key: Some(key), handle: None, new, end: None });
+            StoreAnswer::Committed
         }
-        StoreRequest::Assign { call, scope, instance } => {
-            store.get_mut(&scope)?.instance = Some(instance);
-            done(call)
+        StoreRequest::Keep { handle, record: new, .. } => {
+            let record = store.entry(call.clone()).or_insert(Record { key: None, handle: None, new, end: None });
+            record.handle = Some(handle);
+            StoreAnswer::Kept
         }
-        StoreRequest::Finish { call, scope, outcome } => {
-            store.get_mut(&scope)?.end = Some(outcome);
-            done(call)
+        StoreRequest::Assign { instance, .. } => {
+            store.get_mut(&call)?.new.instance = Some(instance);
+            StoreAnswer::Committed
         }
-        StoreRequest::Forget { scope, .. } => {
-            store.remove(&scope);
-            None
+        StoreRequest::Finish { outcome, frees_key, .. } => {
+            let record = store.get_mut(&call)?;
+            record.end = Some(outcome);
+            record.key.take_if(|_| frees_key);
+            StoreAnswer::Committed
         }
-        StoreRequest::Hold { .. } => None,
-    }
+        StoreRequest::Forget { .. } => {
+            store.remove(&call);
+            return None;
+        }
+        StoreRequest::Hold { .. } => return None,
+    };
+    Some((call, answer))
 }
 
 /// The kinds of end after which the tool must never have run.

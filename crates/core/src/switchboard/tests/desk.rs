@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::super::*;
 use crate::code::{Code, ToolError};
-use crate::id::{AccountId, CallId};
+use crate::id::{AccountId, CallId, KeptId};
 use crate::policy::Role;
 use crate::time::Now;
 use crate::wire::close::Close;
@@ -42,6 +42,7 @@ pub struct Desk {
     pub pings: Vec<(SocketId, u64)>,
     pub admitted: HashMap<WaiterId, CallId>,
     pub ends: HashMap<WaiterId, Outcome>,
+    pub kept: HashMap<WaiterId, KeptId>,
     pub progress: Vec<(WaiterId, f64)>,
     pub store: Vec<StoreRequest>,
     pub notes: Vec<Note>,
@@ -67,6 +68,7 @@ impl Desk {
             pings: Vec::new(),
             admitted: HashMap::new(),
             ends: HashMap::new(),
+            kept: HashMap::new(),
             progress: Vec::new(),
             store: Vec::new(),
             notes: Vec::new(),
@@ -95,7 +97,12 @@ impl Desk {
                 Output::Close { socket, close } => assert_eq!(self.closes.insert(socket, close), None, "closed twice"),
                 Output::Admitted { waiter, call } => assert_eq!(self.admitted.insert(waiter, call), None),
                 Output::Progress { waiter, progress, .. } => self.progress.push((waiter, progress)),
+                Output::Kept { waiter, handle } => {
+                    assert!(!self.ends.contains_key(&waiter), "a handle after the end");
+                    assert_eq!(self.kept.insert(waiter, handle), None, "a second handle");
+                }
                 Output::End { waiter, outcome } => {
+                    assert!(!self.kept.contains_key(&waiter), "an end after the handle");
                     assert!(self.ends.insert(waiter, outcome).is_none(), "a second end");
                 }
                 Output::Store(request) => self.store.push(request),
@@ -263,6 +270,7 @@ impl Desk {
             key: None,
             wants_progress: false,
             control: false,
+            outlives: None,
         };
         change(&mut call);
         self.tell(Input::Open { waiter, call: Box::new(call) });

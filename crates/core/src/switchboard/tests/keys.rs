@@ -22,6 +22,7 @@ fn committed(desk: &mut Desk, waiter: WaiterId) {
 fn last(desk: &Desk) -> &'static str {
     match desk.store.last().expect("a request") {
         StoreRequest::Reserve { .. } => "reserve",
+        StoreRequest::Keep { .. } => "keep",
         StoreRequest::Assign { .. } => "assign",
         StoreRequest::Finish { .. } => "finish",
         StoreRequest::Forget { .. } => "forget",
@@ -209,8 +210,10 @@ fn a_call_assigned_to_an_instance_that_went_away_is_assigned_anew_and_still_wait
 fn restored(instance: Option<InstanceId>, hold_left: Option<Duration>) -> RestoredCall {
     RestoredCall {
         id: CallId::mint([3; 32]),
-        scope: KeyScope { principal: "anna".into(), tool: "run_process".into(), key: "k1".into() },
-        digest: [1; 32],
+        principal: "anna".into(),
+        tool: "run_process".into(),
+        key: Some(IdempotencyKey { key: "k1".into(), digest: [1; 32] }),
+        handle: None,
         instance,
         budget: S * 60,
         control: false,
@@ -256,6 +259,19 @@ fn after_a_crash_a_call_its_instance_never_saw_was_not_done() {
     desk.say(socket, DaemonFrame::ResumeReport(ResumeReport { unknown, ..ResumeReport::default() }));
     assert!(desk.calls(socket).is_empty());
     assert_eq!(last(&desk), "forget");
+}
+
+#[test]
+fn after_a_crash_a_call_its_instance_never_saw_is_not_sent_without_arguments_whoever_waits_again() {
+    let mut desk = Desk::new();
+    let call = restored(Some(holdfast(1).instance), None);
+    desk.tell(Input::Restore { calls: vec![call.clone()] });
+    let joiner = keyed(&mut desk, 1);
+    let socket = desk.prove(&holdfast(1));
+    let unknown = vec![call.id];
+    desk.say(socket, DaemonFrame::ResumeReport(ResumeReport { unknown, ..ResumeReport::default() }));
+    assert!(desk.calls(socket).is_empty());
+    assert_eq!(desk.error(joiner), Some((Code::Unavailable, true)));
 }
 
 #[test]

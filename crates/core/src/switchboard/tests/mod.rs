@@ -5,6 +5,6 @@ mod desk;
 mod handshake;
 mod keys;
 mod model;
-
+mod promote;
 mod resume;
 mod sleep;

@@ -45,7 +45,7 @@ struct World {
 
 #[derive(Debug, Clone)]
 enum Op {
-    Open { control: bool, key: Option<u8> },
+    Open { control: bool, key: Option<u8>, outlives: Option<bool> },
     Link { who: usize },
     ProveAndDie { who: usize },
     Cut,
@@ -63,7 +63,8 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        8 => (any::<bool>(), proptest::option::weighted(0.3, 0u8..3)).prop_map(|(control, key)| Op::Open { control, key }),
+        8 => (any::<bool>(), proptest::option::weighted(0.3, 0u8..3), proptest::option::weighted(0.4, any::<bool>()))
+            .prop_map(|(control, key, outlives)| Op::Open { control, key, outlives }),
         4 => (0usize..10).prop_map(|who| Op::Link { who: who / 9 }),
         1 => (0usize..10).prop_map(|who| Op::ProveAndDie { who: who / 9 }),
         2 => Just(Op::Cut),
@@ -79,6 +80,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Shutdown),
     ]
 }
+
+/// Short, so that histories run into it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn result_of(call: &CallId) -> String {
     format!("\"{call}\"")
@@ -109,9 +113,11 @@ impl World {
 
     fn run(&mut self, op: &Op) {
         match op {
-            Op::Open { control, key } => {
+            Op::Open { control, key, outlives } => {
                 let key = key.map(|key| IdempotencyKey { key: key.to_string(), digest: [0; 32] });
-                let waiter = self.desk.open_with(|call| (call.control, call.key) = (*control, key));
+                let outlives = outlives.map(|when_away| Outlives { after: PATIENCE, when_away, grant: "grant".into() });
+                let waiter =
+                    self.desk.open_with(|call| (call.control, call.key, call.outlives) = (*control, key, outlives));
                 let call = self.desk.id(waiter);
                 // One that joined runs as what the first of them asked for.
                 let first = self.waiting.iter().all(|waiter| self.desk.id(*waiter) != call);
@@ -172,10 +178,14 @@ impl World {
     fn store(&mut self, yes: bool) {
         while let Some(request) = self.desk.store.get(self.asked) {
             self.asked += 1;
-            let answered = !matches!(request, StoreRequest::Forget { .. } | StoreRequest::Hold { .. });
-            if answered {
+            if request.is_answered() {
                 let call = request.call().clone();
-                let answer = if yes { StoreAnswer::Committed } else { StoreAnswer::Refused };
+                let answer = match (request, yes) {
+                    (StoreRequest::Keep { .. }, true) => StoreAnswer::Kept,
+                    (StoreRequest::Keep { .. }, false) => StoreAnswer::NotKept,
+                    (_, true) => StoreAnswer::Committed,
+                    (_, false) => StoreAnswer::Refused,
+                };
                 return self.desk.tell(Input::Stored { call, answer });
             }
         }
@@ -200,6 +210,7 @@ impl World {
         }
         self.desk.answer_probe(socket);
         let named = self.desk.named(socket);
+        assert!(named.len() <= limits::RESUME_IDS_MAX);
         for call in &named {
             assert!(self.sent_to.get(call).is_none_or(|to| *to == who), "named to another instance");
         }
@@ -340,7 +351,18 @@ impl World {
             }
         }
         let pending = self.desk.pending();
-        assert!(pending.active <= limits::DEVICE_CALLS_MAX);
+        assert!(pending.active <= limits::DEVICE_CALLS_MAX + limits::PROMOTED_WAITING_MAX);
+        for waiter in self.desk.kept.keys() {
+            let call = self.desk.id(*waiter);
+            let asked = self.desk.store.iter().filter(|request| *request.call() == call);
+            let finished = asked.clone().any(|request| matches!(request, StoreRequest::Finish { .. }));
+            assert!(
+                !asked.clone().any(|request| matches!(request, StoreRequest::Forget { .. })),
+                "a handle was forgotten"
+            );
+            // Only a stop leaves a promoted call to the next start.
+            assert!(finished == self.ended.contains(&call) || self.desk.stopped == 1, "a handle without its end");
+        }
         assert_eq!(pending.active, pending.queued + pending.sent + pending.detached + pending.uncommitted);
         let (window, reserve) = if self.speakers[0].features.is_some() { (6, 4) } else { (16, 2) };
         // A call that was reported unknown takes no place until it is sent again.
@@ -363,7 +385,7 @@ impl World {
         self.pass(limits::RELAY_STOP_WAIT);
         assert_eq!(self.desk.stopped, 1);
         for waiter in &self.waiting {
-            let ended = self.desk.ends.contains_key(waiter);
+            let ended = self.desk.ends.contains_key(waiter) || self.desk.kept.contains_key(waiter);
             assert!(ended || self.left.contains(waiter), "an end was lost");
         }
         assert_eq!(self.desk.pending().active, 0);

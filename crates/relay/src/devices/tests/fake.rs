@@ -231,6 +231,7 @@ pub fn call() -> OpenCall {
         key: None,
         wants_progress: false,
         control: false,
+        outlives: None,
     }
 }
 

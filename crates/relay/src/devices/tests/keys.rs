@@ -88,7 +88,7 @@ async fn after_a_crash_a_call_that_was_never_sent_leaves_its_key_free() {
 
 fn count(relay: &Relay) -> i64 {
     let count = |db: &rusqlite::Connection| {
-        db.query_row("SELECT count(*) FROM keyed_calls", [], |row| row.get(0)).map_err(crate::store::StoreError::from)
+        db.query_row("SELECT count(*) FROM calls", [], |row| row.get(0)).map_err(crate::store::StoreError::from)
     };
     relay.store.read_now(count).unwrap()
 }
