@@ -126,7 +126,7 @@ impl Admin {
         let (gone, id) = removed.await?;
         self.state.oauth.forget_account(&id);
         for device in gone {
-            self.state.devices.revoke(&device);
+            self.forget_device(&device);
         }
         Ok(())
     }
@@ -198,8 +198,13 @@ impl Admin {
             Ok::<_, ApiError>(device.id)
         });
         let device = revoked.await?;
-        self.state.devices.revoke(&device);
+        self.forget_device(&device);
         Ok(device)
+    }
+
+    fn forget_device(&self, device: &DeviceId) {
+        self.state.devices.revoke(device);
+        self.state.operations.revoke(device);
     }
 
     /// All personal access tokens.
@@ -258,10 +263,13 @@ impl Admin {
         revoked.await
     }
 
-    /// Cuts all access: every grant and token is revoked. The caller stops the link and kills what runs. Tells how many ended.
+    /// Cuts all access: every grant and token is revoked, every operation cancelled. The caller stops the link and kills what
+    /// runs. Tells how many ended.
     pub async fn cut_all_access(&self) -> Result<usize, ApiError> {
         self.state.oauth.forget_all();
-        self.state.auth.write(grants::revoke_all).await
+        let revoked = self.state.auth.write(grants::revoke_all).await?;
+        self.state.operations.cancel_all();
+        Ok(revoked)
     }
 
     /// Authorization requests that wait for a typed code. The codes are not among what is told.

@@ -131,6 +131,25 @@ impl Auth {
 
     /// Who presents this bearer token, for this resource. Touches no disk.
     pub fn check(&self, bearer: &str, resource: &ResourcePath) -> Result<Arc<Principal>, AuthFailure> {
+        let fits = |token: &Bearer| match &token.audience {
+            Audience::OwnDevice => resource.0.as_ref().is_none_or(|device| *device == token.principal.device),
+            Audience::One(own) => own == resource,
+            Audience::Foreign => false,
+        };
+        self.admit(bearer, fits, |scopes| scopes.mcp)
+    }
+
+    /// Who presents this bearer token, for the operations of its device. Touches no disk.
+    pub fn check_operations(&self, bearer: &str) -> Result<Arc<Principal>, AuthFailure> {
+        self.admit(bearer, |token| token.audience != Audience::Foreign, |scopes| scopes.operations)
+    }
+
+    fn admit(
+        &self,
+        bearer: &str,
+        fits: impl Fn(&Bearer) -> bool,
+        may: impl Fn(Scopes) -> bool,
+    ) -> Result<Arc<Principal>, AuthFailure> {
         let hash = TokenHash::of(bearer);
         let index = self.0.index.read();
         let token = index.bearers.get(&hash).ok_or(AuthFailure::Unknown)?;
@@ -138,15 +157,10 @@ impl Auth {
         if token.expires <= now {
             return Err(AuthFailure::Expired);
         }
-        let fits = match &token.audience {
-            Audience::OwnDevice => resource.0.as_ref().is_none_or(|device| *device == token.principal.device),
-            Audience::One(own) => own == resource,
-            Audience::Foreign => false,
-        };
-        if !fits {
+        if !fits(token) {
             return Err(AuthFailure::WrongAudience);
         }
-        if !token.principal.scopes.mcp {
+        if !may(token.principal.scopes) {
             return Err(AuthFailure::InsufficientScope);
         }
         let used = token.used.load(Ordering::Relaxed);

@@ -11,6 +11,7 @@ mod enroll;
 mod http;
 pub mod mcp;
 mod oauth;
+pub mod operations;
 pub mod people;
 mod principal;
 mod relay;

@@ -105,7 +105,7 @@ pub enum AuthFailure {
     /// Made for another resource or another relay.
     #[error("token was issued for another resource")]
     WrongAudience,
-    /// The grant does not hold the scope `mcp`.
+    /// The grant does not hold the scope that this takes.
     #[error("scope missing")]
     InsufficientScope,
 }

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_core::limits;
+use holdfast_core::wire::TOKEN_HEADER;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Body as _;
@@ -32,10 +33,14 @@ impl RequestId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base(pub Arc<str>);
 
-/// Paths that carry a secret of their own, which no browser page can add.
-fn carries_own_secret(path: &str) -> bool {
-    matches!(path, "/daemon/ws" | "/worker/ws" | "/api/enroll" | "/api/drill")
+/// Requests that carry a secret of their own, which no browser page can add.
+fn carries_own_secret(request: &Request) -> bool {
+    let path = request.uri().path();
+    let as_device = path.starts_with(OPERATIONS) && request.headers().contains_key(TOKEN_HEADER);
+    as_device || matches!(path, "/daemon/ws" | "/worker/ws" | "/api/enroll" | "/api/drill")
 }
+
+const OPERATIONS: &str = "/api/operations";
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -55,7 +60,7 @@ pub(super) async fn guard(State(state): State<Arc<AppState>>, mut request: Reque
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
                 headers.insert(
                     header::ACCESS_CONTROL_EXPOSE_HEADERS,
-                    HeaderValue::from_static("www-authenticate, mcp-session-id"),
+                    HeaderValue::from_static("www-authenticate, mcp-session-id, x-next-offset, x-end, x-state"),
                 );
                 headers.append(header::VARY, HeaderValue::from_static("Origin"));
             }
@@ -102,7 +107,7 @@ fn admit(state: &AppState, request: &mut Request, id: RequestId) -> Result<Admit
     let source = source(peer.0.ip(), state.site.proxies().unwrap_or_default(), request.headers());
     let origin = single(request.headers(), header::ORIGIN)?.cloned();
     let mut cors = None;
-    if carries_own_secret(request.uri().path()) {
+    if carries_own_secret(request) {
         if origin.is_some() {
             return Err(forbidden_origin());
         }
@@ -181,8 +186,11 @@ fn bound_body(state: &AppState, request: &mut Request) -> Result<(), ApiError> {
     if request.body().is_end_stream() {
         return Ok(());
     }
-    let is_mcp = request.uri().path().starts_with("/mcp");
-    let max = if is_mcp { state.body_max } else { limits::SMALL_BODY_MAX };
+    let max = match request.uri().path() {
+        path if path.starts_with("/mcp") => state.body_max,
+        path if path.starts_with(OPERATIONS) => limits::OPERATION_BODY_MAX,
+        _ => limits::SMALL_BODY_MAX,
+    };
     if request.body().size_hint().lower() > max as u64 {
         return Err(too_large());
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use holdfast_core::control::Place;
 use http::{StatusCode, header};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -16,6 +17,7 @@ use prometheus_client::registry::Registry;
 
 use super::error::ApiError;
 use crate::devices::CountersView;
+use crate::operations::OperationCounts;
 use crate::state::AppState;
 
 /// Answers by class, since the start.
@@ -52,6 +54,11 @@ struct Reading {
     uncommitted: usize,
     request_keys: usize,
     oldest: Duration,
+    operations: OperationCounts,
+    workers_live: usize,
+    held: usize,
+    unsent: usize,
+    behind: u64,
 }
 
 impl Reading {
@@ -67,7 +74,18 @@ impl Reading {
             uncommitted: 0,
             request_keys: 0,
             oldest: Duration::ZERO,
+            operations: state.operations.counts(),
+            workers_live: 0,
+            held: 0,
+            unsent: 0,
+            behind: 0,
         };
+        for worker in state.operations.workers() {
+            reading.workers_live += usize::from(matches!(worker.place, Place::Live(_)));
+            reading.held += worker.held;
+            reading.unsent += worker.queued;
+            reading.behind += worker.behind;
+        }
         for room in state.devices.rooms() {
             let status = room.status();
             let pending = &status.link.pending;
@@ -98,6 +116,10 @@ impl Collector for Reading {
         gauge("calls_pending_uncommitted", "Calls ended and not yet handed over", self.uncommitted as f64)?;
         gauge("calls_pending_request_keys", "Calls with an idempotency key", self.request_keys as f64)?;
         gauge("calls_pending_oldest_seconds", "Age of the oldest call", self.oldest.as_secs_f64())?;
+        gauge("workers_live", "Workers connected and recovered", self.workers_live as f64)?;
+        gauge("operations_living", "Operations that have not ended", self.held as f64)?;
+        gauge("operations_living_queued", "Of them never sent", self.unsent as f64)?;
+        gauge("operation_output_behind_bytes", "Output at workers that is not committed here", self.behind as f64)?;
         let mut counter = |name: &str, help: &str, value: u64| {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
@@ -106,7 +128,8 @@ impl Collector for Reading {
             counter(&format!("http_answers_{class}"), "HTTP answers of that class", value)?;
         }
         // By its serialised names, so that a new counter shows here by itself.
-        if let Ok(serde_json::Value::Object(totals)) = serde_json::to_value(self.totals) {
+        for totals in [serde_json::to_value(self.totals), serde_json::to_value(self.operations)] {
+            let Ok(serde_json::Value::Object(totals)) = totals else { continue };
             for (name, value) in totals {
                 counter(&name, "Count over all devices since the start", value.as_u64().unwrap_or_default())?;
             }

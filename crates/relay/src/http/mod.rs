@@ -1,6 +1,7 @@
 //! The HTTP surface: one router, one guard in front of it, and the listeners below it.
 
 pub(crate) mod api;
+pub(crate) mod bearer;
 mod drill;
 pub mod error;
 mod guard;
@@ -32,8 +33,10 @@ pub(crate) fn app(state: &Arc<AppState>) -> Router {
         .merge(crate::oauth::router())
         .merge(api::router())
         .merge(crate::enroll::router())
+        .merge(crate::operations::router())
         .with_state(state.clone())
         .merge(crate::devices::router(state.devices.clone()))
+        .merge(crate::operations::socket_router(state.operations.clone()))
         .merge(crate::mcp::router(state.clone()))
         .fallback(async || ApiError::not_found())
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())

@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 
 use super::Mcp;
+use crate::http::bearer::bearer;
 use crate::{ApiError, AuthFailure, Base, Principal, ResourcePath};
 
 /// The caller of a request. Looked at before the body is read.
@@ -16,14 +17,6 @@ pub(super) fn admit(mcp: &Mcp, parts: &Parts) -> Result<Arc<Principal>, Box<Resp
     let refused = |failure: Option<AuthFailure>| Box::new(refusal(mcp, parts, &resource, failure));
     let bearer = bearer(parts).ok_or_else(|| refused(None))?;
     mcp.state.auth.check(bearer, &resource).map_err(|failure| refused(Some(failure)))
-}
-
-fn bearer(parts: &Parts) -> Option<&str> {
-    let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
-    let value = values.next()?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    let token = token.trim();
-    (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// RFC 6750 and RFC 9728: where to get a token, and what was wrong with this one.

@@ -1,5 +1,7 @@
 //! Devices in the store, and their enrolment codes.
 
+use std::collections::HashSet;
+
 use holdfast_core::id::{AccountId, DeviceId};
 use holdfast_core::limits;
 use http::StatusCode;
@@ -10,6 +12,7 @@ use super::grants;
 use crate::auth::{Change, DeviceIdentity};
 use crate::http::error::ApiError;
 use crate::secret::{TokenHash, mint, random, seal, typed_code, unseal};
+use crate::store::StoreError;
 
 /// A device as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +254,13 @@ pub(crate) fn forget_links(db: &Connection) -> Result<(), ApiError> {
         db.execute(&sql, [])?;
     }
     Ok(())
+}
+
+/// The devices that are let in.
+pub(crate) fn let_in(db: &Connection) -> Result<HashSet<DeviceId>, StoreError> {
+    let mut query = db.prepare("SELECT id FROM devices WHERE revoked IS NULL")?;
+    let ids = query.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.iter().filter_map(|id| DeviceId::parse(id).ok()).collect())
 }
 
 /// Forgets every device of an account that goes away, and names them.

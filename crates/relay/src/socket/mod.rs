@@ -4,7 +4,7 @@
 mod metered;
 mod pace;
 mod pump;
-pub(crate) mod timer;
+mod timer;
 mod transfer;
 pub(crate) mod upgrade;
 mod wire;
@@ -17,7 +17,8 @@ use holdfast_core::wire::WireError;
 use tokio::sync::Notify;
 
 pub(crate) use pace::Pace;
-pub(crate) use wire::{Item, Wire};
+pub(crate) use timer::Alarm;
+pub(crate) use wire::{Item, Wire, Wires};
 
 /// A machine behind one lock, with the sockets it writes to and a timer.
 pub(crate) trait Room: Send + Sync + 'static {
@@ -30,6 +31,11 @@ pub(crate) trait Room: Send + Sync + 'static {
     fn pace(&self) -> &Arc<Pace>;
     /// A socket was accepted.
     fn connect(&self) -> (SocketId, Arc<Wire>);
+    /// A frame to write, besides those in the queue of the wire. Asked for while the socket has room, after
+    /// [`Wire::nudge`].
+    fn give(&self, _socket: SocketId) -> Option<String> {
+        None
+    }
     /// Something came.
     fn arrived(&self, socket: SocketId, intake: &mut Self::Intake, news: News<'_>);
     /// The socket is gone to the room; its task may still say goodbye. `word`: the peer's close, if it gave one.

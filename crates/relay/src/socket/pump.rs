@@ -148,7 +148,10 @@ impl<R: Room, S: AsyncRead + AsyncWrite + Unpin> Pump<R, S> {
                 Next::Write(Item::Ping(nonce)) => Message::Ping(nonce.to_be_bytes().to_vec().into()),
                 // Frames before it are flushed together with the close.
                 Next::Close(close) => return Poll::Ready(End::Ours(close)),
-                Next::Nothing => break,
+                Next::Nothing => match self.room.give(self.socket) {
+                    Some(frame) => Message::text(frame),
+                    None => break,
+                },
             };
             self.unflushed = true;
             if Pin::new(&mut self.ws).start_send(message).is_err() {

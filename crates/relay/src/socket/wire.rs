@@ -1,11 +1,13 @@
 //! What a room and one socket's task share: the queue of frames to write, and the meter of bytes read.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use holdfast_core::limits;
+use holdfast_core::switchboard::SocketId;
 use holdfast_core::wire::close::Close;
 use parking_lot::Mutex;
 
@@ -26,6 +28,8 @@ pub(crate) struct Wire {
 struct Queue {
     items: VecDeque<Item>,
     close: Option<Close>,
+    /// The room may have a frame to give.
+    ready: bool,
     waker: Option<Waker>,
 }
 
@@ -57,6 +61,18 @@ impl Wire {
         }
     }
 
+    /// The room may have a frame to give, if it is asked.
+    pub(crate) fn nudge(&self) {
+        let waker = {
+            let mut queue = self.queue.lock();
+            queue.ready = true;
+            queue.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     /// Closes after what is queued was written. The first close stands.
     pub(crate) fn close(&self, close: Close) {
         let waker = {
@@ -78,7 +94,7 @@ impl Wire {
     /// `false`: there is something to do already. A close is worth waking up for even then.
     pub(crate) fn wait(&self, cx: &mut Context<'_>, blocked: bool) -> bool {
         let mut queue = self.queue.lock();
-        let sleep = queue.close.is_none() && (blocked || queue.items.is_empty());
+        let sleep = queue.close.is_none() && (blocked || (queue.items.is_empty() && !queue.ready));
         if sleep {
             queue.waker = Some(cx.waker().clone());
         }
@@ -90,9 +106,10 @@ impl Wire {
         !self.queue.lock().items.is_empty()
     }
 
-    /// Takes the next thing.
+    /// Takes the next thing. After `Nothing` the room is to be asked for a frame.
     pub(crate) fn next(&self) -> Next {
         let mut queue = self.queue.lock();
+        queue.ready = false;
         match (queue.items.pop_front(), queue.close) {
             (Some(item), _) => Next::Write(item),
             (None, Some(close)) => Next::Close(close),
@@ -149,5 +166,39 @@ impl Meter {
 
     pub(crate) fn mid_frame(&self) -> bool {
         self.mid_frame.load(Ordering::Relaxed)
+    }
+}
+
+/// The sockets of a room that its machine still knows.
+#[derive(Default)]
+pub(crate) struct Wires(Vec<(SocketId, Arc<Wire>)>);
+
+impl Wires {
+    pub(crate) fn add(&mut self, socket: SocketId) -> Arc<Wire> {
+        let wire = Arc::new(Wire::default());
+        self.0.push((socket, Arc::clone(&wire)));
+        wire
+    }
+
+    pub(crate) fn remove(&mut self, socket: SocketId) {
+        self.0.retain(|(id, _)| *id != socket);
+    }
+
+    pub(crate) fn put(&self, socket: SocketId, item: Item) {
+        if let Some((_, wire)) = self.0.iter().find(|(id, _)| *id == socket) {
+            wire.put(item);
+        }
+    }
+
+    /// Closes a socket; the room gives it nothing more.
+    pub(crate) fn close(&mut self, socket: SocketId, close: Close) {
+        if let Some((_, wire)) = self.0.iter().find(|(id, _)| *id == socket) {
+            wire.close(close);
+        }
+        self.remove(socket);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketId, &Arc<Wire>)> {
+        self.0.iter().map(|(socket, wire)| (*socket, wire))
     }
 }

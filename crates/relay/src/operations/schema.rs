@@ -1,0 +1,84 @@
+//! The schema of the control store, as the steps that lead to it. Steps are only ever appended.
+
+use rusqlite_migration::M;
+
+/// Operations, what is kept of their output, and the sessions that were cancelled. `n` is the order of admission.
+///
+/// Output is cut into rows so that its middle can be given up; a row never crosses the end of the head. The totals follow by
+/// triggers, so that no way of removing something forgets them.
+const OPERATIONS: &str = "
+CREATE TABLE operations (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    device TEXT NOT NULL,
+    account TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    key TEXT,
+    run TEXT UNIQUE,
+    session TEXT,
+    kind TEXT NOT NULL,
+    input INTEGER NOT NULL,
+    summary TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    operation TEXT,
+    state TEXT NOT NULL,
+    sent_to TEXT,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    outcome TEXT,
+    written TEXT,
+    output INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    ttl INTEGER NOT NULL,
+    ended INTEGER
+) STRICT;
+CREATE UNIQUE INDEX operations_by_key ON operations (device, principal, key) WHERE key IS NOT NULL;
+CREATE INDEX operations_living ON operations (device) WHERE ended IS NULL;
+CREATE INDEX operations_ended ON operations (ended, n) WHERE ended IS NOT NULL;
+CREATE INDEX operations_with_output ON operations (ended, n) WHERE ended IS NOT NULL AND output = 1;
+CREATE INDEX operations_listed ON operations (device) WHERE input = 0;
+CREATE TABLE streams (
+    operation INTEGER NOT NULL REFERENCES operations ON DELETE CASCADE,
+    stream TEXT NOT NULL,
+    received INTEGER NOT NULL,
+    PRIMARY KEY (operation, stream)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE chunks (
+    operation INTEGER NOT NULL REFERENCES operations ON DELETE CASCADE,
+    stream TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX chunks_in_order ON chunks (operation, stream, at);
+CREATE TABLE cancellations (
+    id TEXT NOT NULL,
+    device TEXT NOT NULL,
+    session TEXT NOT NULL,
+    confirmed INTEGER NOT NULL DEFAULT 0,
+    created INTEGER NOT NULL,
+    PRIMARY KEY (device, session)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE totals (
+    ended INTEGER NOT NULL,
+    output INTEGER NOT NULL
+) STRICT;
+INSERT INTO totals VALUES (0, 0);
+CREATE TRIGGER ended_counted AFTER UPDATE OF ended ON operations WHEN (OLD.ended IS NULL) <> (NEW.ended IS NULL) BEGIN
+    UPDATE totals SET ended = ended + iif(NEW.ended IS NULL, -1, 1);
+END;
+CREATE TRIGGER ended_removed AFTER DELETE ON operations WHEN OLD.ended IS NOT NULL BEGIN
+    UPDATE totals SET ended = ended - 1;
+END;
+CREATE TRIGGER output_kept AFTER INSERT ON chunks BEGIN
+    UPDATE totals SET output = output + length(NEW.data);
+END;
+CREATE TRIGGER output_grew AFTER UPDATE OF data ON chunks BEGIN
+    UPDATE totals SET output = output + length(NEW.data) - length(OLD.data);
+END;
+CREATE TRIGGER output_given_up AFTER DELETE ON chunks BEGIN
+    UPDATE totals SET output = output - length(OLD.data);
+END;
+";
+
+/// Every step, oldest first. `PRAGMA user_version` counts those already taken.
+pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS)];

@@ -1,0 +1,263 @@
+//! The control store: what the machines of all devices change, and what readers see.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_core::control::{Change, Found, Loaded, Record, SessionCancel, evidence};
+use holdfast_core::id::{DeviceId, LedgerId, OperationId};
+use holdfast_core::limits;
+use holdfast_core::operation::{Digest, Operation, Outcome, State, Streams};
+use holdfast_core::status::UnixMs;
+use holdfast_store::Layout;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::output::{self, Bounds, Of};
+use super::schema;
+use crate::store::{Store, StoreError};
+
+/// File of the control store inside the data folder: its own, so that output never delays the relay's other writes.
+const FILE: &str = "operations.sqlite";
+
+/// Opens or creates the control store. Blocks.
+pub(super) fn open(folder: &Path) -> Result<Store, StoreError> {
+    Store::open(folder, &Layout { file: FILE, steps: schema::STEPS, reserve: None })
+}
+
+/// Applies the changes of one commit of a device's machine; `now`: the wall clock.
+pub(super) fn apply(
+    db: &Connection,
+    bounds: &Bounds,
+    device: &DeviceId,
+    changes: &[Change],
+    now: UnixMs,
+) -> Result<Found, StoreError> {
+    let mut found = Found::Nothing;
+    for change in changes {
+        match change {
+            Change::Admit(record) => found = admit(db, device, record)?,
+            Change::Recall { principal, key } => found = known(db, device, principal, key)?,
+            other => change_one(db, bounds, device, other, now)?,
+        }
+    }
+    Ok(found)
+}
+
+fn admit(db: &Connection, device: &DeviceId, record: &Record) -> Result<Found, StoreError> {
+    if let Some(key) = &record.key {
+        match known(db, device, &record.principal, key)? {
+            Found::Nothing => {}
+            known => return Ok(known),
+        }
+    }
+    let operation = &*record.operation;
+    if let Some(session) = &operation.session_id {
+        let sql = "SELECT 1 FROM cancellations WHERE device = ?1 AND session = ?2";
+        if db.prepare_cached(sql)?.exists(params![device.as_str(), session])? {
+            return Ok(Found::SessionCancelled);
+        }
+    }
+    let sql = "INSERT INTO operations
+               (id, device, account, principal, key, run, session, kind, input, summary, digest, operation, state, place, created, ttl)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    db.prepare_cached(sql)?.execute(params![
+        operation.request_id.as_str(),
+        device.as_str(),
+        account_of(&record.principal),
+        &*record.principal,
+        record.key.as_deref(),
+        operation.run_id.as_ref().filter(|_| operation.kind().is_run()).map(|run| run.as_str()),
+        operation.session_id,
+        operation.kind().as_str(),
+        operation.kind().is_input(),
+        operation.request.summary(),
+        record.digest.0,
+        text(operation),
+        record.state.as_str(),
+        record.order,
+        record.created,
+        u64::try_from(record.ttl.as_millis()).unwrap_or(u64::MAX >> 1),
+    ])?;
+    Ok(Found::Nothing)
+}
+
+/// The account in a principal's name: its first word.
+pub(super) fn account_of(principal: &str) -> &str {
+    principal.split(' ').next().unwrap_or_default()
+}
+
+fn known(db: &Connection, device: &DeviceId, principal: &str, key: &str) -> Result<Found, StoreError> {
+    let sql = "SELECT id, digest FROM operations WHERE device = ?1 AND principal = ?2 AND key = ?3";
+    let mut query = db.prepare_cached(sql)?;
+    let row = query.query_row(params![device.as_str(), principal, key], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, [u8; 32]>(1)?))
+    });
+    match row.optional()? {
+        None => Ok(Found::Nothing),
+        Some((id, digest)) => Ok(Found::Known { id: id_of(&id)?, digest: Digest(digest) }),
+    }
+}
+
+/// What is no id was not written by us.
+fn id_of(text: &str) -> Result<OperationId, StoreError> {
+    OperationId::parse(text).map_err(|_| StoreError::Damaged)
+}
+
+/// Plain data: nothing in it fails to serialise.
+fn text<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn change_one(
+    db: &Connection,
+    bounds: &Bounds,
+    device: &DeviceId,
+    change: &Change,
+    now: UnixMs,
+) -> Result<(), StoreError> {
+    let set = |sql: &str, id: &OperationId, value: &dyn rusqlite::ToSql| {
+        db.prepare_cached(sql)?.execute(params![id.as_str(), value]).map(drop).map_err(StoreError::from)
+    };
+    match change {
+        Change::Admit(_) | Change::Recall { .. } => Ok(()),
+        Change::Sent { id, ledger } => {
+            set("UPDATE operations SET sent_to = ?2 WHERE id = ?1 AND ended IS NULL", id, &ledger.as_str())
+        }
+        Change::State { id, state } => {
+            set("UPDATE operations SET state = ?2 WHERE id = ?1 AND ended IS NULL", id, &state.as_str())
+        }
+        Change::Cancel { id } => set("UPDATE operations SET cancelled = ?2 WHERE id = ?1 AND ended IS NULL", id, &true),
+        Change::Output { id, stream, offset, bytes } => match living(db, id)? {
+            Some(row) => output::append(db, bounds, Of(row, *stream), *offset, bytes),
+            None => Ok(()),
+        },
+        Change::Gap { id, stream, offset, next } => match living(db, id)? {
+            Some(row) => output::skip(db, Of(row, *stream), *offset, *next),
+            None => Ok(()),
+        },
+        Change::End { id, outcome, written, frees_key } => end(db, id, outcome, written, *frees_key, now),
+        Change::Late { id, outcome } => late(db, device, id, outcome),
+        Change::CancelSession(SessionCancel { cancellation, session }) => {
+            let sql = "INSERT INTO cancellations (id, device, session, created) VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT (device, session) DO NOTHING";
+            db.prepare_cached(sql)?.execute(params![cancellation, device.as_str(), session, now])?;
+            Ok(())
+        }
+        Change::SessionConfirmed { cancellation } => {
+            let sql = "UPDATE cancellations SET confirmed = 1 WHERE device = ?1 AND id = ?2";
+            db.prepare_cached(sql)?.execute(params![device.as_str(), cancellation])?;
+            Ok(())
+        }
+    }
+}
+
+fn living(db: &Connection, id: &OperationId) -> Result<Option<i64>, StoreError> {
+    let mut query = db.prepare_cached("SELECT n FROM operations WHERE id = ?1 AND ended IS NULL")?;
+    Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// What it asked is forgotten with its end: nobody needs it any more, and it may hold secrets.
+fn end(
+    db: &Connection,
+    id: &OperationId,
+    outcome: &Outcome,
+    written: &Streams,
+    frees_key: bool,
+    now: UnixMs,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE operations SET state = ?2, outcome = ?3, written = ?4, ended = ?5, key = iif(?6, NULL, key), operation = NULL
+               WHERE id = ?1 AND ended IS NULL";
+    let state = outcome.state().as_str();
+    db.prepare_cached(sql)?.execute(params![id.as_str(), state, text(outcome), text(written), now, frees_key])?;
+    // Two, so that a store above its bound comes below it; each end adds one.
+    for _ in 0..2 {
+        let mut over = db.prepare_cached("SELECT ended > ?1 FROM totals")?;
+        if over.query_row([limits::OPERATIONS_KEPT], |row| row.get::<_, bool>(0))? {
+            forget_oldest(db, UnixMs::MAX >> 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn late(db: &Connection, device: &DeviceId, id: &OperationId, late: &Outcome) -> Result<(), StoreError> {
+    let sql =
+        "SELECT outcome FROM operations WHERE id = ?1 AND device = ?2 AND state = 'unknown' AND ended IS NOT NULL";
+    let stored = db
+        .prepare_cached(sql)?
+        .query_row(params![id.as_str(), device.as_str()], |row| row.get::<_, Option<String>>(0))
+        .optional()?
+        .flatten();
+    let end = stored.and_then(|stored| serde_json::from_str::<Outcome>(&stored).ok());
+    let Some(end) = end.and_then(|end| evidence(&end, late)) else { return Ok(()) };
+    let sql = "UPDATE operations SET outcome = ?2 WHERE id = ?1";
+    db.prepare_cached(sql)?.execute(params![id.as_str(), text(&end)])?;
+    Ok(())
+}
+
+/// Forgets the operation that ended first, if that was before `before`, or as much of its output as one write may; tells
+/// whether there may be more to forget.
+pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
+    let sql = "SELECT n FROM operations WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, n LIMIT 1";
+    let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?;
+    let Some(operation) = oldest else { return Ok(false) };
+    if output::drop_output(db, operation)? < limits::CONTROL_ROWS_AT_ONCE {
+        db.prepare_cached("DELETE FROM operations WHERE n = ?1")?.execute([operation])?;
+    }
+    Ok(true)
+}
+
+/// Forgets the cancelled sessions that workers confirmed and that are older than `before`.
+pub(super) fn forget_sessions(db: &Connection, before: UnixMs) -> Result<(), StoreError> {
+    db.prepare_cached("DELETE FROM cancellations WHERE confirmed = 1 AND created < ?1")?.execute([before])?;
+    Ok(())
+}
+
+/// What every device's machine begins with. A row that does not parse was not written by us: it is left alone.
+pub(super) fn load(db: &Connection, now: UnixMs) -> Result<HashMap<DeviceId, Loaded>, StoreError> {
+    let mut devices: HashMap<DeviceId, Loaded> = HashMap::new();
+    let sql = "SELECT device, n, operation, digest, principal, key, state, sent_to, cancelled, place, created, ttl
+               FROM operations WHERE ended IS NULL ORDER BY n";
+    let mut query = db.prepare(sql)?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let received = output::received_all(db, row.get(1)?)?;
+        if let (Ok(device), Some(record)) = (DeviceId::parse(&row.get::<_, String>(0)?), record(row, received)?) {
+            let spent = Duration::from_millis(now.saturating_sub(record.created));
+            let left = record.ttl.saturating_sub(spent);
+            devices.entry(device).or_default().living.push((record, left));
+        }
+    }
+    let sql = "SELECT device, id, session FROM cancellations WHERE confirmed = 0 ORDER BY created, id";
+    let mut query = db.prepare(sql)?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Ok(device) = DeviceId::parse(&row.get::<_, String>(0)?) {
+            let cancel = SessionCancel { cancellation: row.get(1)?, session: row.get(2)? };
+            devices.entry(device).or_default().sessions.push(cancel);
+        }
+    }
+    Ok(devices)
+}
+
+fn record(row: &Row<'_>, received: Streams) -> Result<Option<Record>, StoreError> {
+    let operation = serde_json::from_str::<Operation>(&row.get::<_, String>(2)?);
+    let state = State::parse(&row.get::<_, String>(6)?);
+    let sent_to = row.get::<_, Option<String>>(7)?.map(|text| LedgerId::parse(&text)).transpose();
+    let (Ok(operation), Some(state), Ok(sent_to)) = (operation, state, sent_to) else { return Ok(None) };
+    Ok(Some(Record {
+        operation: Arc::new(operation),
+        digest: Digest(row.get(3)?),
+        principal: row.get::<_, String>(4)?.into(),
+        key: row.get::<_, Option<String>>(5)?.map(Arc::from),
+        state,
+        sent_to,
+        cancelled: row.get(8)?,
+        received,
+        written: Streams::new(),
+        outcome: None,
+        order: row.get(9)?,
+        created: row.get(10)?,
+        ttl: Duration::from_millis(row.get(11)?),
+    }))
+}

@@ -1,0 +1,1 @@
+//! The store under attack of numbers.
