@@ -12,12 +12,14 @@ limits! {
     OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
     OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
     OPERATION_REQUEST_MAX: usize = 512 * KIB, "bytes", "One request as JSON; fits a frame with its envelope.";
+    OPERATION_BODY_MAX: usize = OPERATION_REQUEST_MAX + 16 * KIB, "bytes", "Body of a request to /api/operations: the operation, its key and its session.";
     OPERATION_INPUT_MAX: usize = 256 * KIB, "bytes", "One piece of input; as base64 it fits OPERATION_REQUEST_MAX.";
     OPERATION_ENV_MAX: usize = 256, "variables", "Variables of one request.";
     OPERATION_KEY_MAX: usize = 128, "characters", "A client's key for an operation.";
     OPERATION_SUMMARY_MAX: usize = 200, "characters", "What a list says of an operation.";
     OPERATION_CLIENT_MAX: usize = 2048, "bytes", "The name of the client that asks; ids of clients can be addresses.";
     OPERATION_SESSION_MAX: usize = 128, "characters", "A session's or a cancellation's name.";
+    OPERATION_SESSION_NAME_MAX: usize = 64, "bytes", "A session's name as a client gives it; with the account before it, it fits OPERATION_SESSION_MAX.";
     WORKSPACE_CONFIG_MAX: usize = 64 * KIB, "bytes", "A workspace configuration as JSON.";
     SYNC_FILES_MAX: usize = 1024, "files", "Files of one file sync.";
     SYNC_FILE_MAX: u64 = 4 * GIB, "bytes", "One file of a file sync.";
@@ -77,6 +79,7 @@ limits! {
     CONTROL_CHUNK_SMALL: usize = 4 * KIB, "bytes", "Output that comes in smaller pieces is joined to rows of this size.";
     CONTROL_ROWS_AT_ONCE: usize = 64, "rows", "Rows of output given up in one step, so that no write takes long.";
     CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";
+    CONTROL_FOLLOW_PIECE: usize = 48 * KIB, "bytes", "Output in one event of a reader that follows.";
     CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";
     CONTROL_LIST_MAX: usize = 200, "operations", "Operations in one page of a list.";
     CONTROL_RETRY: Duration = secs(1), "time", "How often the relay tries again to commit what its store refused.";
