@@ -33,7 +33,8 @@ pub(super) struct Flight {
     saved: (State, bool),
     streams: Vec<(Stream, u64)>,
     bytes: usize,
-    ends: bool,
+    /// How it ends by this commit, and who is told.
+    end: Option<(State, Option<Ack>)>,
     asks: Vec<AskId>,
 }
 
@@ -58,27 +59,26 @@ impl Living {
             .iter_mut()
             .filter_map(|(stream, arriving)| Some((*stream, arriving.send(id, *stream, &mut changes)?)))
             .collect();
-        let end = self.end().map(|(outcome, frees_key)| Change::End {
-            id: id.clone(),
-            outcome,
-            written: self.written.clone(),
-            frees_key,
+        let end = self.end().map(|(outcome, frees_key, ack)| {
+            let state = outcome.state();
+            changes.push(Change::End { id: id.clone(), outcome, written: self.written.clone(), frees_key });
+            (state, ack)
         });
-        let ends = end.is_some();
-        changes.extend(end);
         if changes.is_empty() {
             return None;
         }
         let saved = (self.record.state, self.record.cancelled);
         let asks = std::mem::take(&mut self.asks);
-        Some((changes, Flight { sent_to, saved, streams, bytes, ends, asks }))
+        Some((changes, Flight { sent_to, saved, streams, bytes, end, asks }))
     }
 
     /// Its end, if that may be committed now.
-    fn end(&self) -> Option<(Outcome, bool)> {
+    fn end(&self) -> Option<(Outcome, bool, Option<Ack>)> {
         match self.ending.as_ref()? {
-            Ending::Told { outcome, written, .. } => self.has_all(written).then(|| (outcome.clone(), false)),
-            Ending::Decided { outcome, frees_key } => Some((outcome.clone(), *frees_key)),
+            Ending::Told { outcome, written, ack } => {
+                self.has_all(written).then(|| (outcome.clone(), false, Some(ack.clone())))
+            }
+            Ending::Decided { outcome, frees_key } => Some((outcome.clone(), *frees_key, None)),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Control {
     }
 
     /// Commits what the store does not have of an operation, unless it is being asked or has just refused.
-    pub(super) fn flush(&mut self, _now: Now, id: &OperationId) {
+    pub(super) fn flush(&mut self, id: &OperationId) {
         if self.timers.get(&Timer::Retry).is_some() {
             return;
         }
@@ -112,18 +112,18 @@ impl Control {
         }
     }
 
-    pub(super) fn flush_all(&mut self, now: Now) {
+    pub(super) fn flush_all(&mut self) {
         let ids: Vec<OperationId> = self.living.keys().cloned().collect();
         for id in ids {
-            self.flush(now, &id);
+            self.flush(&id);
         }
     }
 
     /// What waits to be sent is to stand as sent to the worker's ledger before it is.
-    pub(super) fn flush_queue(&mut self, now: Now) {
+    pub(super) fn flush_queue(&mut self) {
         let ids: Vec<OperationId> = self.queue.values().cloned().collect();
         for id in ids {
-            self.flush(now, &id);
+            self.flush(&id);
         }
     }
 
@@ -176,11 +176,11 @@ impl Control {
             Err(_) => _ = self.refused_since.get_or_insert(now.boot),
         }
         match (purpose, result) {
-            (Purpose::Operation(id), Ok(_)) => self.flown(now, &id),
+            (Purpose::Operation(id), Ok(_)) => self.flown(&id),
             (Purpose::Operation(id), Err(refused)) => self.refused(now, &id, refused),
             (Purpose::Admit { ask, record, due }, Ok(found)) => self.admitted(now, ask, record, due, found),
             (Purpose::Recall { ask, digest, otherwise }, Ok(found)) => self.recalled(ask, digest, otherwise, found),
-            (Purpose::Session { ask, cancel }, Ok(_)) => self.session_cancelled(now, ask, cancel),
+            (Purpose::Session { ask, cancel }, Ok(_)) => self.session_cancelled(ask, cancel),
             (Purpose::SessionConfirmed { cancellation }, Ok(_)) => _ = self.sessions.remove(&cancellation),
             (Purpose::Late(ack), Ok(_)) => self.acknowledge(ack),
             (Purpose::Admit { ask, .. } | Purpose::Recall { ask, .. } | Purpose::Session { ask, .. }, Err(refused)) => {
@@ -192,7 +192,7 @@ impl Control {
     }
 
     /// An operation's commit is durable.
-    fn flown(&mut self, now: Now, id: &OperationId) {
+    fn flown(&mut self, id: &OperationId) {
         let Some(living) = self.living.get_mut(id) else { return };
         let Some(flight) = living.flight.take() else { return };
         self.gathered = self.gathered.saturating_sub(flight.bytes);
@@ -215,10 +215,9 @@ impl Control {
         for ask in flight.asks {
             self.accept(ask, id);
         }
-        if flight.ends {
-            self.ended(id);
-        } else {
-            self.flush(now, id);
+        match flight.end {
+            Some((state, ack)) => self.ended(id, state, ack),
+            None => self.flush(id),
         }
     }
 
@@ -257,9 +256,9 @@ impl Control {
         self.enlist(now, Living::new(*record, due, false));
         self.changed(&id);
         if self.revoked {
-            self.decide(now, &id, Outcome::Cancelled { started: false, exit: None }, false);
+            self.decide(&id, Outcome::Cancelled { started: false, exit: None }, false);
         }
-        self.flush(now, &id);
+        self.flush(&id);
     }
 }
 

@@ -107,9 +107,9 @@ impl Control {
     }
 
     /// Nobody came for it in its time. One that may have been sent is not touched here.
-    pub(super) fn waited(&mut self, now: Now, id: &OperationId) {
+    pub(super) fn waited(&mut self, id: &OperationId) {
         if self.living.get(id).is_some_and(|living| !living.sent) {
-            self.decide(now, id, Outcome::Expired {}, true);
+            self.decide(id, Outcome::Expired {}, true);
         }
     }
 

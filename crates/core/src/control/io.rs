@@ -287,7 +287,7 @@ pub struct Snapshot {
     pub place: Place,
     /// Operations that have not ended; at most [`crate::limits::OPERATIONS_HELD_MAX`].
     pub held: usize,
-    /// Of them not sent yet.
+    /// Of them never sent.
     pub queued: usize,
     /// Output that the worker is known to have written and that is not committed here, in bytes.
     pub behind: u64,

@@ -107,7 +107,7 @@ impl Living {
 
 impl Control {
     /// How it stands, by the worker's latest word. An end is not told like this.
-    pub(super) fn reported(&mut self, now: Now, report: Report) {
+    pub(super) fn reported(&mut self, report: Report) {
         let Some(living) = self.living.get_mut(&report.request_id) else { return };
         if living.ending.is_some() || !living.sent {
             return;
@@ -118,46 +118,43 @@ impl Control {
         let state = if report.state.is_final() { living.record.state.max(State::Received) } else { report.state };
         living.record.state = state.max(State::Received);
         self.changed(&report.request_id);
-        self.flush(now, &report.request_id);
+        self.flush(&report.request_id);
     }
 
-    pub(super) fn received(&mut self, now: Now, id: &OperationId) {
+    pub(super) fn received(&mut self, id: &OperationId) {
         let Some(living) = self.living.get_mut(id) else { return };
         if living.sent && living.ending.is_none() && living.record.state == State::Queued {
             living.record.state = State::Received;
             self.changed(id);
-            self.flush(now, id);
+            self.flush(id);
         }
     }
 
     /// The ledger does not have it and will not.
-    pub(super) fn rejected(&mut self, now: Now, id: &OperationId, failure: Failure) {
-        let Some(living) = self.living.get(id).filter(|living| living.sent) else { return };
+    pub(super) fn rejected(&mut self, id: &OperationId, failure: Failure) {
+        let Some(living) = self.living.get(id).filter(|living| living.sent && living.ending.is_none()) else { return };
         if living.record.state != State::Queued || failure.code == Code::Conflict {
-            self.end_unknown(now, id, "the worker refused an operation that it had received before");
+            self.end_unknown(id, "the worker refused an operation that it had received before");
         } else if failure.code == Code::Cancelled {
-            self.decide(now, id, Outcome::Cancelled { started: false, exit: None }, false);
+            self.decide(id, Outcome::Cancelled { started: false, exit: None }, false);
         } else {
-            self.decide(now, id, Outcome::Failed { error: failure, started: false, evidence: None }, true);
+            self.decide(id, Outcome::Failed { error: failure, started: false, evidence: None }, true);
         }
     }
 
-    /// The end by the worker's word.
-    pub(super) fn told(&mut self, now: Now, id: &OperationId, outcome: Outcome, written: Streams, ack: Ack) {
-        let Some(living) = self.living.get_mut(id).filter(|living| living.sent) else {
-            return self.late(id.clone(), outcome, ack);
-        };
-        // A decided one is acknowledged when it is offered again, as evidence.
-        if !living.is_decided() {
+    /// The end by the worker's word. Offered again, it changes nothing until it is committed.
+    pub(super) fn told(&mut self, id: &OperationId, outcome: Outcome, written: Streams, ack: Ack) {
+        let Some(living) = self.living.get_mut(id) else { return self.late(id.clone(), outcome, ack) };
+        if living.sent && living.ending.is_none() {
             living.has_written(&written);
             living.ending = Some(Ending::Told { outcome, written, ack });
             self.changed(id);
-            self.flush(now, id);
+            self.flush(id);
         }
     }
 
     /// The end of an operation as this side knows it.
-    pub(super) fn decide(&mut self, now: Now, id: &OperationId, outcome: Outcome, frees_key: bool) {
+    pub(super) fn decide(&mut self, id: &OperationId, outcome: Outcome, frees_key: bool) {
         let Some(living) = self.living.get_mut(id) else { return };
         if living.is_decided() {
             return;
@@ -169,41 +166,36 @@ impl Control {
             line.cancels.remove(id);
         }
         self.changed(id);
-        self.flush(now, id);
+        self.flush(id);
     }
 
     /// It was sent, and no word of it will come. What was told of its end is evidence. False: it was decided before.
-    pub(super) fn end_unknown(&mut self, now: Now, id: &OperationId, reason: &str) -> bool {
+    pub(super) fn end_unknown(&mut self, id: &OperationId, reason: &str) -> bool {
         let Some(living) = self.living.get(id).filter(|living| !living.is_decided()) else { return false };
         let unknown = Outcome::Unknown { reason: reason.into(), evidence: None };
         let outcome = match &living.ending {
             Some(Ending::Told { outcome, .. }) => evidence(&unknown, outcome).unwrap_or(unknown),
             _ => unknown,
         };
-        self.decide(now, id, outcome, false);
+        self.decide(id, outcome, false);
         true
     }
 
     /// The end is committed.
-    pub(super) fn ended(&mut self, id: &OperationId) {
+    pub(super) fn ended(&mut self, id: &OperationId, state: State, ack: Option<Ack>) {
         let Some(living) = self.living.remove(id) else { return };
         if let Some(run) = living.run() {
             self.runs.remove(run);
         }
-        let state = match living.ending {
-            Some(Ending::Told { outcome, ack, .. }) => {
-                self.acknowledge(ack);
-                outcome.state()
-            }
-            Some(Ending::Decided { outcome, .. }) => outcome.state(),
-            None => return,
-        };
         self.queue.remove(&living.record.order);
         self.timers.stop(&Timer::Ttl(id.clone()));
+        self.gathered = self.gathered.saturating_sub(living.arriving.values().map(Arriving::bytes).sum());
         if let Some(line) = &mut self.line {
             line.cancels.remove(id);
         }
-        self.gathered = self.gathered.saturating_sub(living.arriving.values().map(Arriving::bytes).sum());
+        if let Some(ack) = ack {
+            self.acknowledge(ack);
+        }
         self.note(Note::Ended { id: id.clone(), state });
         self.changed(id);
         for ask in living.asks {
@@ -211,38 +203,38 @@ impl Control {
         }
     }
 
-    pub(super) fn cancel(&mut self, now: Now, ask: AskId, id: &OperationId) {
+    pub(super) fn cancel(&mut self, ask: AskId, id: &OperationId) {
         let Some(living) = self.living.get_mut(id) else { return self.accept(ask, id) };
         living.asks.push(ask);
-        self.call_off_one(now, id);
+        self.call_off_one(id);
     }
 
     /// Cancels a living operation. One that was never sent ends here; of another the worker tells what came of it. The cancel
     /// is sent before it is committed: it may come twice or for nothing, but not too late.
-    fn call_off_one(&mut self, now: Now, id: &OperationId) {
+    fn call_off_one(&mut self, id: &OperationId) {
         let Some(living) = self.living.get_mut(id) else { return };
         living.record.cancelled = true;
         if !living.sent {
-            return self.decide(now, id, Outcome::Cancelled { started: false, exit: None }, false);
+            return self.decide(id, Outcome::Cancelled { started: false, exit: None }, false);
         }
         self.queue.remove(&living.record.order);
         if let Some(line) = self.line.as_mut().filter(|line| living.ending.is_none() && line.phase > Phase::Asked) {
             line.cancels.insert(id.clone());
         }
         self.changed(id);
-        self.flush(now, id);
+        self.flush(id);
     }
 
     /// The worker's answer to a cancel. One that it never received, and now never will start, ends by it.
-    pub(super) fn cancel_result(&mut self, now: Now, id: &OperationId, state: State) {
+    pub(super) fn cancel_result(&mut self, id: &OperationId, state: State) {
         let Some(living) = self.living.get(id).filter(|living| living.sent && living.ending.is_none()) else { return };
         if living.record.state != State::Queued || !state.is_final() {
             return;
         }
         if living.record.cancelled {
-            self.decide(now, id, Outcome::Cancelled { started: false, exit: None }, false);
+            self.decide(id, Outcome::Cancelled { started: false, exit: None }, false);
         } else {
-            self.decide(now, id, Outcome::Expired {}, true);
+            self.decide(id, Outcome::Expired {}, true);
         }
     }
 
@@ -259,12 +251,12 @@ impl Control {
     }
 
     /// It stands in the store: nothing of this session is admitted any more, and what it has is cancelled.
-    pub(super) fn session_cancelled(&mut self, now: Now, ask: AskId, cancel: SessionCancel) {
+    pub(super) fn session_cancelled(&mut self, ask: AskId, cancel: SessionCancel) {
         let of_session = |living: &&Living| living.record.operation.session_id.as_ref() == Some(&cancel.session);
         let ids: Vec<OperationId> =
             self.living.values().filter(of_session).map(|living| living.record.operation.request_id.clone()).collect();
         for id in ids {
-            self.call_off_one(now, &id);
+            self.call_off_one(&id);
         }
         if let Some(line) = self.line.as_mut().filter(|line| line.phase > Phase::Asked) {
             line.sessions.insert(cancel.cancellation.clone());
@@ -280,9 +272,9 @@ impl Control {
         let ids: Vec<OperationId> = self.living.keys().cloned().collect();
         for id in ids {
             if self.living.get(&id).is_some_and(|living| living.sent) {
-                self.end_unknown(now, &id, "the device was revoked");
+                self.end_unknown(&id, "the device was revoked");
             } else {
-                self.call_off_one(now, &id);
+                self.call_off_one(&id);
             }
         }
     }

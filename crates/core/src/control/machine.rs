@@ -13,7 +13,6 @@ use super::life::Living;
 use super::record::{Loaded, SessionCancel};
 use super::sockets::Line;
 use crate::id::{OperationId, RunId};
-use crate::operation::State;
 use crate::time::{Due, Now, TimerTable};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +99,7 @@ impl Control {
     pub fn handle(&mut self, now: Now, input: Input) {
         match input {
             Input::Start { ask, start } => self.start(now, ask, *start),
-            Input::Cancel { ask, id } => self.cancel(now, ask, &id),
+            Input::Cancel { ask, id } => self.cancel(ask, &id),
             Input::CancelSession { ask, cancel } => self.cancel_session(ask, cancel),
             Input::Connected { socket } => self.connected(now, socket),
             Input::Frame { socket, frame } => self.frame(now, socket, frame),
@@ -121,8 +120,8 @@ impl Control {
                 Timer::Beat => self.beat(now),
                 Timer::Life => self.life_due(now),
                 Timer::Lease => self.renew(now),
-                Timer::Retry => self.flush_all(now),
-                Timer::Ttl(id) => self.waited(now, &id),
+                Timer::Retry => self.flush_all(),
+                Timer::Ttl(id) => self.waited(&id),
             }
         }
     }
@@ -154,7 +153,7 @@ impl Control {
         Snapshot {
             place: self.line.as_ref().map_or(Place::Away { since: self.away_since }, Line::place),
             held: self.living.len(),
-            queued: self.living.values().filter(|living| living.record.state == State::Queued).count(),
+            queued: self.living.values().filter(|living| !living.sent).count(),
             behind: self.living.values().map(Living::behind).sum(),
             in_use_at: self.in_use_at,
             refused_since: self.refused_since,

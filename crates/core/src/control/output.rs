@@ -10,7 +10,6 @@ use super::record::Change;
 use crate::id::{OperationId, RunId};
 use crate::limits;
 use crate::operation::{Stream, Streams};
-use crate::time::Now;
 
 /// What comes next in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +122,7 @@ impl Living {
 
 impl Control {
     /// Output came, or the word that there is none up to some offset.
-    pub(super) fn output(&mut self, now: Now, run: RunId, stream: Stream, offset: u64, piece: Piece) {
+    pub(super) fn output(&mut self, run: RunId, stream: Stream, offset: u64, piece: Piece) {
         let Some(end) = piece.end(offset) else { return };
         let Some(id) = self.runs.get(&run).cloned() else {
             // Of an operation that is over here, or of nobody's: the worker may forget it.
@@ -139,7 +138,7 @@ impl Control {
             Taken::New(bytes) => {
                 living.has_written(&Streams::from([(stream, end)]));
                 self.gathered += bytes;
-                self.flush(now, &id);
+                self.flush(&id);
             }
             // The acknowledgement was lost with its socket.
             Taken::Old if end <= committed => self.acknowledge_output(run, stream, committed),

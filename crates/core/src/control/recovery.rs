@@ -38,23 +38,23 @@ impl Control {
                 self.recovery_state(now, &recovery_id, operations);
             }
             WorkerFrame::RecoveryComplete { recovery_id } => self.recovery_complete(now, &recovery_id),
-            WorkerFrame::OperationReceived { request_id } => self.received(now, &request_id),
-            WorkerFrame::OperationRejected { request_id, failure } => self.rejected(now, &request_id, failure),
-            WorkerFrame::OperationState(report) => self.reported(now, report),
+            WorkerFrame::OperationReceived { request_id } => self.received(&request_id),
+            WorkerFrame::OperationRejected { request_id, failure } => self.rejected(&request_id, failure),
+            WorkerFrame::OperationState(report) => self.reported(report),
             WorkerFrame::OperationCompleted { request_id, outcome } => {
-                self.told(now, &request_id.clone(), outcome, Streams::new(), Ack::Result(request_id));
+                self.told(&request_id.clone(), outcome, Streams::new(), Ack::Result(request_id));
             }
             WorkerFrame::ExecOutput { run_id, stream, offset, data } => {
-                self.output(now, run_id, stream, offset, Piece::Bytes(data));
+                self.output(run_id, stream, offset, Piece::Bytes(data));
             }
             WorkerFrame::ExecGap { run_id, stream, offset, next_offset } => {
-                self.output(now, run_id, stream, offset, Piece::Gap(next_offset));
+                self.output(run_id, stream, offset, Piece::Gap(next_offset));
             }
             WorkerFrame::ExecExit { request_id, run_id, outcome, written }
             | WorkerFrame::ExecError { request_id, run_id, outcome, written } => {
-                self.told(now, &request_id, outcome, written, Ack::Terminal(run_id));
+                self.told(&request_id, outcome, written, Ack::Terminal(run_id));
             }
-            WorkerFrame::CancelResult { request_id, state } => self.cancel_result(now, &request_id, state),
+            WorkerFrame::CancelResult { request_id, state } => self.cancel_result(&request_id, state),
             WorkerFrame::CancelSessionAck { cancellation_id } => self.session_confirmed(cancellation_id),
         }
     }
@@ -68,7 +68,7 @@ impl Control {
             self.living.iter().filter(|(_, living)| elsewhere(living)).map(|(id, _)| id.clone()).collect();
         let mut unknown = 0;
         for id in lost {
-            unknown += usize::from(self.end_unknown(now, &id, REPLACED));
+            unknown += usize::from(self.end_unknown(&id, REPLACED));
         }
         if unknown > 0 {
             self.note(Note::LedgerReplaced { unknown });
@@ -92,7 +92,7 @@ impl Control {
         }
         self.set(now, Timer::Step, limits::WORKER_HANDSHAKE);
         // What waits is assigned to this ledger while the worker answers.
-        self.flush_queue(now);
+        self.flush_queue();
     }
 
     pub(super) fn step_late(&mut self, now: Now) {
@@ -117,7 +117,7 @@ impl Control {
             .collect();
         for id in sent {
             match reports.remove(&id) {
-                Some(report) => self.reported(now, report),
+                Some(report) => self.reported(report),
                 None => self.not_received(now, &id),
             }
         }
@@ -130,7 +130,7 @@ impl Control {
         let Some(living) = self.living.get_mut(id) else { return };
         if living.record.state != State::Queued {
             // It was there: sending it again could run it twice.
-            self.end_unknown(now, id, LOST);
+            self.end_unknown(id, LOST);
         } else if !living.record.cancelled && living.due > now.boot {
             self.queue.insert(living.record.order, id.clone());
         } else if let Some(line) = &mut self.line {

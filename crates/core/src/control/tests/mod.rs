@@ -1,1 +1,10 @@
+mod admission;
+mod cancels;
+mod delivery;
+mod desk;
+mod ends;
 
+mod output;
+mod recovery;
+mod sockets;
+mod store;

@@ -1,0 +1,164 @@
+use super::super::*;
+use super::desk::*;
+use crate::operation::{Outcome, State};
+use crate::wire::worker::WorkerFrame;
+
+#[test]
+fn what_was_admitted_while_the_worker_was_away_is_sent_in_order_when_it_is_back() {
+    let mut desk = Desk::new();
+    for line in ["one", "two", "three"] {
+        desk.start(line);
+    }
+    desk.pass(S * 600);
+    let socket = desk.live_knowing(1, &[]);
+    assert_eq!(desk.told(socket), ["ready 120000", "op one", "op two", "op three"]);
+    assert_eq!(desk.told(socket), [""; 0]);
+}
+
+#[test]
+fn nothing_is_sent_before_the_worker_said_what_it_has_and_a_replay_keeps_nothing_waiting() {
+    let mut desk = Desk::new();
+    desk.start("one");
+    let (socket, recovery, _) = desk.greet(1);
+    assert_eq!(desk.told(socket), [""; 0]);
+    desk.state(socket, 1, &recovery, Vec::new());
+    assert_eq!(desk.told(socket), ["lease 120000", "op one"]);
+}
+
+#[test]
+fn an_operation_stands_as_sent_before_it_is_sent_and_nothing_overtakes_it() {
+    let mut desk = Desk::new();
+    let one = desk.start("one");
+    let two = desk.start("two");
+    desk.mood = Mood::Slow;
+    let socket = desk.live_knowing(1, &[]);
+    assert_eq!(desk.told(socket), ["ready 120000"]);
+    assert!(desk.answer_one());
+    assert_eq!(desk.committed.last().unwrap(), &format!("Sent({one}, {})", ledger(1)));
+    assert_eq!(desk.told(socket), ["op one"]);
+    assert_eq!(desk.record(&two).sent_to, None);
+    desk.answer_all();
+    assert_eq!(desk.told(socket), ["op two"]);
+}
+
+#[test]
+fn a_store_that_refuses_to_note_the_sending_is_asked_again_each_second() {
+    let mut desk = Desk::new();
+    desk.start("one");
+    desk.mood = Mood::Full;
+    let socket = desk.live(1);
+    desk.pass_alive(socket, S * 3);
+    assert_eq!(desk.told(socket), ["lease 120000"; 0]);
+    desk.mood = Mood::Prompt;
+    desk.pass(S);
+    assert_eq!(desk.told(socket), ["op one"]);
+}
+
+#[test]
+fn only_what_was_never_sent_expires() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let sent = desk.start("sent");
+    assert_eq!(desk.told(socket), ["op sent"]);
+    desk.close(socket);
+    let waits = desk.start("waits");
+    desk.pass(TTL);
+    assert_eq!(desk.outcome(&waits), Some(Outcome::Expired {}));
+    assert_eq!((desk.outcome(&sent), desk.record(&sent).state), (None, State::Queued));
+}
+
+#[test]
+fn the_time_to_live_counts_on_through_a_restart_of_the_relay_and_its_sleep() {
+    let mut desk = Desk::new();
+    let id = desk.start("one");
+    desk.pass(S * 600);
+    desk.crash();
+    desk.pass(TTL - S * 601);
+    assert_eq!(desk.outcome(&id), None);
+    desk.now = desk.now.slept(S);
+    desk.pass(S * 0);
+    assert_eq!(desk.outcome(&id), Some(Outcome::Expired {}));
+}
+
+#[test]
+fn an_operation_that_was_to_go_at_once_and_did_not_may_still_expire_or_go_to_another_ledger() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let one = desk.start_with(|start| start.ttl = Some(S * 60));
+    let one = desk.id(one);
+    let two = desk.start("two");
+    desk.close(socket);
+    assert_eq!(desk.record(&one).sent_to, Some(ledger(1)));
+    desk.pass(S * 60);
+    assert_eq!(desk.outcome(&one), Some(Outcome::Expired {}));
+    let socket = desk.live_knowing(2, &[]);
+    assert_eq!(desk.told(socket), ["ready 120000", "op two"]);
+    assert_eq!(desk.record(&two).sent_to, Some(ledger(2)));
+}
+
+#[test]
+fn a_relay_that_was_killed_sends_what_it_had_not_sent_in_the_old_order() {
+    let mut desk = Desk::new();
+    for line in ["one", "two", "three"] {
+        desk.start(line);
+    }
+    desk.crash();
+    desk.start("four");
+    let socket = desk.live_knowing(1, &[]);
+    assert_eq!(desk.told(socket), ["ready 120000", "op one", "op two", "op three", "op four"]);
+}
+
+#[test]
+fn inputs_go_in_the_order_in_which_they_came_after_their_run() {
+    let mut desk = Desk::new();
+    let id = desk.start("cat");
+    let run = desk.run(&id);
+    for text in ["a", "b"] {
+        desk.input(&run, text);
+    }
+    let socket = desk.live_knowing(1, &[]);
+    desk.input(&run, "c");
+    assert_eq!(desk.told(socket)[1..], ["op cat", "stdin a", "stdin b", "stdin c"]);
+}
+
+#[test]
+fn cancels_and_acknowledgements_go_before_operations() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    desk.start("big");
+    desk.output(socket, &run, 0, b"abc");
+    desk.cancel(&id);
+    assert_eq!(desk.told(socket), ["cancel", "stdout 3", "op big"]);
+}
+
+#[test]
+fn readers_are_told_of_every_change_of_what_they_see() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    let view = desk.control.view(&id).unwrap();
+    assert_eq!((view.record.state, view.ending), (State::Running, false));
+    desk.changed.clear();
+    desk.output(socket, &run, 0, b"abc");
+    assert_eq!(desk.changed, [id.clone()]);
+    let mut stalled = report(&id, State::Running);
+    stalled.output_stalled = Some(7);
+    stalled.written = [(crate::operation::Stream::Stdout, 10)].into();
+    desk.say(socket, WorkerFrame::OperationState(stalled));
+    let view = desk.control.view(&id).unwrap();
+    assert_eq!((view.output_stalled, desk.control.snapshot().behind), (Some(7), 7));
+    assert_eq!(desk.changed, [id.clone(), id.clone()]);
+    desk.exit(socket, &id, 10);
+    assert_eq!(desk.control.view(&id).map(|view| view.ending), Some(true));
+}
+
+#[test]
+fn the_state_survives_a_restart_of_the_relay_while_the_worker_is_away() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, _) = desk.running(socket);
+    desk.crash();
+    assert_eq!(desk.control.view(&id).unwrap().record.state, State::Running);
+    assert_eq!(desk.control.snapshot().place, Place::Away { since: None });
+}
