@@ -187,6 +187,7 @@ impl Drop for RelayHandle {
     fn drop(&mut self) {
         self.stop.cancel();
         self.abort.cancel();
+        self.state.operations.cut();
     }
 }
 

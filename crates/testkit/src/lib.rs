@@ -1,9 +1,10 @@
-//! What tests need and the product does not: a bad network, temporary homes, the real binary as a process, MCP clients of both
+//! What tests need and the product does not: a bad network, a bad disk, temporary homes, the real binary as a process, MCP clients of both
 //! eras, an OAuth browser, and scripted peers of the base wire.
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 pub mod base;
+pub mod disk;
 pub mod fault;
 pub mod home;
 pub mod mcp;
@@ -12,3 +13,4 @@ pub mod pair;
 pub mod process;
 pub mod stand;
 pub mod telegram;
+pub mod worker;

@@ -315,6 +315,15 @@ impl Operations {
         self.close().await;
     }
 
+    /// Ends at once: sockets are cut without a word, and nothing is kept from now on. What was acknowledged stands on disk.
+    /// Blocks until the store is closed.
+    pub(crate) fn cut(&self) {
+        for room in self.all() {
+            room.cut();
+        }
+        self.0.shared.store.close();
+    }
+
     /// Closes the store.
     pub(crate) async fn close(&self) {
         let store = self.0.shared.store.clone();

@@ -140,6 +140,13 @@ impl WorkerRoom {
         }
     }
 
+    /// Cuts the sockets.
+    pub(super) fn cut(&self) {
+        let mut state = self.state.lock();
+        state.stopping = true;
+        state.wires.iter().for_each(|(_, wire)| wire.cut());
+    }
+
     fn drive(&self, state: &mut MutexGuard<'_, State>, input: Input) {
         let now = self.shared.pace.now();
         state.control.handle(now, input);

@@ -139,6 +139,7 @@ impl<R: Room, S: AsyncRead + AsyncWrite + Unpin> Pump<R, S> {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(End::Broken),
                 // Not to be waited for any longer if the room wants to close.
+                Poll::Pending if self.wire.is_cut() => return Poll::Ready(End::Broken),
                 Poll::Pending => {
                     return self.wire.next_close().map_or(Poll::Pending, |close| Poll::Ready(End::Ours(close)));
                 }
@@ -148,6 +149,7 @@ impl<R: Room, S: AsyncRead + AsyncWrite + Unpin> Pump<R, S> {
                 Next::Write(Item::Ping(nonce)) => Message::Ping(nonce.to_be_bytes().to_vec().into()),
                 // Frames before it are flushed together with the close.
                 Next::Close(close) => return Poll::Ready(End::Ours(close)),
+                Next::Cut => return Poll::Ready(End::Broken),
                 Next::Nothing => match self.room.give(self.socket) {
                     Some(frame) => Message::text(frame),
                     None => break,

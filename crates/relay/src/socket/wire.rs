@@ -28,6 +28,7 @@ pub(crate) struct Wire {
 struct Queue {
     items: VecDeque<Item>,
     close: Option<Close>,
+    cut: bool,
     /// The room may have a frame to give.
     ready: bool,
     waker: Option<Waker>,
@@ -37,6 +38,7 @@ struct Queue {
 pub(crate) enum Next {
     Write(Item),
     Close(Close),
+    Cut,
     Nothing,
 }
 
@@ -63,9 +65,18 @@ impl Wire {
 
     /// The room may have a frame to give, if it is asked.
     pub(crate) fn nudge(&self) {
+        self.change(|queue| queue.ready = true);
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn cut(&self) {
+        self.change(|queue| queue.cut = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Queue)) {
         let waker = {
             let mut queue = self.queue.lock();
-            queue.ready = true;
+            change(&mut queue);
             queue.waker.take()
         };
         if let Some(waker) = waker {
@@ -75,14 +86,9 @@ impl Wire {
 
     /// Closes after what is queued was written. The first close stands.
     pub(crate) fn close(&self, close: Close) {
-        let waker = {
-            let mut queue = self.queue.lock();
+        self.change(|queue| {
             queue.close.get_or_insert(close);
-            queue.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        });
     }
 
     /// The socket's task runs and looks by itself: nobody wakes it.
@@ -94,7 +100,7 @@ impl Wire {
     /// `false`: there is something to do already. A close is worth waking up for even then.
     pub(crate) fn wait(&self, cx: &mut Context<'_>, blocked: bool) -> bool {
         let mut queue = self.queue.lock();
-        let sleep = queue.close.is_none() && (blocked || (queue.items.is_empty() && !queue.ready));
+        let sleep = queue.close.is_none() && !queue.cut && (blocked || (queue.items.is_empty() && !queue.ready));
         if sleep {
             queue.waker = Some(cx.waker().clone());
         }
@@ -110,6 +116,9 @@ impl Wire {
     pub(crate) fn next(&self) -> Next {
         let mut queue = self.queue.lock();
         queue.ready = false;
+        if queue.cut {
+            return Next::Cut;
+        }
         match (queue.items.pop_front(), queue.close) {
             (Some(item), _) => Next::Write(item),
             (None, Some(close)) => Next::Close(close),
@@ -120,6 +129,11 @@ impl Wire {
     /// The close, if one is queued; what stands before it is not written.
     pub(crate) fn next_close(&self) -> Option<Close> {
         self.queue.lock().close
+    }
+
+    /// Whether it is to end without a word.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.queue.lock().cut
     }
 
     pub(crate) fn meter(&self) -> &Meter {

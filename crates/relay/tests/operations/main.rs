@@ -1,0 +1,9 @@
+//! Durable operations over real sockets, before a scripted worker.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod stage;
+
+mod flow;
