@@ -36,8 +36,9 @@ pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
 /// Renames a store's files to `<file>.damaged-<unix seconds>` and says where they are now.
 pub(crate) fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let name = |unix: u64| file::beside(path, &format!(".damaged-{unix}"));
-    let aside = (now..).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(now));
+    // Later than every other, whatever the clock says.
+    let unix = kept(path).last().map_or(now, |newest| now.max(newest + 1));
+    let aside = aside(path, unix);
     // The main file first: a log without it is told apart at the next start, it without its log is not.
     for suffix in file::ALL {
         match fs::rename(file::beside(path, suffix), file::beside(&aside, suffix)) {
@@ -45,23 +46,28 @@ pub(crate) fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
             _ => {}
         }
     }
-    prune(path);
+    for old in kept(path).iter().rev().skip(limits::STORE_DAMAGED_KEPT) {
+        for suffix in file::ALL {
+            // One that cannot be removed stays.
+            drop(fs::remove_file(file::beside(&self::aside(path, *old), suffix)));
+        }
+    }
     Ok(aside)
 }
 
-/// Removes the oldest damaged files above the bound.
-fn prune(path: &Path) {
-    let Some((folder, file)) = path.parent().zip(path.file_name().and_then(|name| name.to_str())) else { return };
+fn aside(path: &Path, unix: u64) -> PathBuf {
+    file::beside(path, &format!(".damaged-{unix}"))
+}
+
+/// When the damaged files were set aside that still stand there, oldest first.
+fn kept(path: &Path) -> Vec<u64> {
+    let Some((folder, file)) = path.parent().zip(path.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
     let prefix = format!("{file}.damaged-");
     let unix = |name: String| name.strip_prefix(&prefix)?.parse::<u64>().ok();
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut kept: Vec<u64> =
-        entries.flatten().filter_map(|entry| unix(entry.file_name().into_string().ok()?)).collect();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut kept: Vec<u64> = entries.filter_map(|entry| unix(entry.file_name().into_string().ok()?)).collect();
     kept.sort_unstable();
-    for old in kept.iter().rev().skip(limits::STORE_DAMAGED_KEPT) {
-        for suffix in file::ALL {
-            // One that cannot be removed stays.
-            drop(fs::remove_file(file::beside(path, &format!(".damaged-{old}{suffix}"))));
-        }
-    }
+    kept
 }

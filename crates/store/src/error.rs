@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_core::code::Code;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Why the store did not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +64,8 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full,
+            // The first thing that finds no room when a store is opened.
+            _ if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged,
             Some(ErrorCode::OperationInterrupted) => StoreError::Slow,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "store".into(), reason: "read-only".into() },

@@ -19,10 +19,11 @@ use std::sync::Arc;
 use holdfast_core::limits;
 use parking_lot::Mutex;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite_migration::{M, Migrations};
 use tokio::sync::oneshot;
 
-use crate::log::Log;
+use crate::log::{Log, Reads};
 use crate::reserve::Reserve;
 use crate::writer::{Disk, Writer};
 
@@ -36,6 +37,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
+    reads: Reads,
     path: PathBuf,
 }
 
@@ -76,9 +78,10 @@ impl Store {
             other => other,
         };
         let connection = connection.map_err(|e| e.at(&path))?;
-        let log = Log::new(file::beside(&path, file::LOG));
+        let reads = Reads::default();
+        let log = Log::new(file::beside(&path, file::LOG), reads.clone());
         let writer = Writer::start(Disk { connection, log, reserve })?;
-        Ok(Store(Arc::new(Inner { writer, readers: Mutex::default(), path })))
+        Ok(Store(Arc::new(Inner { writer, readers: Mutex::default(), reads, path })))
     }
 
     /// As [`Store::open`]; but a damaged store is set aside and an empty one made in its place. Says where the damaged one is
@@ -169,8 +172,11 @@ impl Store {
             Some(connection) => connection,
             None => file::connect_reader(&self.0.path)?,
         };
-        file::allow(&connection, Some(limits::STORE_READ_MAX)).map_err(StoreError::from)?;
-        let answer = query(&connection);
+        let answer = {
+            let _open = self.0.reads.read();
+            file::allow(&connection, Some(limits::STORE_READ_MAX)).map_err(StoreError::from)?;
+            query(&connection)
+        };
         let mut readers = self.0.readers.lock();
         // One that was left inside a transaction would keep the log from being emptied.
         if connection.is_autocommit() && readers.len() < limits::STORE_READERS {
@@ -191,6 +197,8 @@ fn prepare(path: &Path, layout: &Layout) -> Result<Connection, StoreError> {
     file::create(path).map_err(|e| StoreError::ReadOnly { path: path.into(), reason: e.to_string() })?;
     let stopped_hard = damage::was_stopped_hard(path)?;
     let mut connection = file::connect_writer(path)?;
+    // Whatever is wrong with it, a file that is refused is left as it is.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if stopped_hard {
         damage::check(&connection)?;
     }
@@ -199,5 +207,6 @@ fn prepare(path: &Path, layout: &Layout) -> Result<Connection, StoreError> {
         rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
         other => StoreError::Sqlite(other.to_string()),
     })?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(connection)
 }

@@ -1,26 +1,32 @@
 //! The size of SQLite's log (the `-wal` file).
 //!
 //! SQLite empties it by itself when it is about [`limits::STORE_LOG_KEPT`] long. It cannot while a read that began earlier
-//! is open: then the log grows with every commit. Our own reads are cut off after [`limits::STORE_READ_MAX`]; for those of
-//! others there is a bound, at which writes are refused until the log could be emptied.
+//! is open: then the log grows with every commit. Our own reads are waited for, and end within [`limits::STORE_READ_MAX`];
+//! for those of others there is a bound, at which writes are refused until the log could be emptied.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_core::limits;
+use parking_lot::RwLock;
 use rusqlite::Connection;
 
 use crate::job::Class;
 
+/// Held by each of our own reads; alone by whoever empties the log.
+pub(crate) type Reads = Arc<RwLock<()>>;
+
 pub(crate) struct Log {
     file: PathBuf,
+    reads: Reads,
     /// When it was last tried to empty it.
     tried: Option<Instant>,
 }
 
 impl Log {
-    pub(crate) fn new(file: PathBuf) -> Log {
-        Log { file, tried: None }
+    pub(crate) fn new(file: PathBuf, reads: Reads) -> Log {
+        Log { file, reads, tried: None }
     }
 
     /// Whether a write of this class may still add to it.
@@ -34,20 +40,24 @@ impl Log {
 
     /// Empties a long log, now and then.
     pub(crate) fn tend(&mut self, connection: &Connection) {
-        let due = self.tried.is_none_or(|at| at.elapsed() >= limits::STORE_CHECKPOINT_EVERY);
-        if due && self.size() >= limits::STORE_LOG_LONG as u64 {
-            self.empty(connection);
+        if self.is_due() && self.size() >= limits::STORE_LOG_LONG as u64 {
+            self.empty(connection, limits::STORE_CHECKPOINT_WAIT);
         }
     }
 
-    /// Empties it, unless an open read prevents that for longer than a moment.
-    pub(crate) fn empty(&mut self, connection: &Connection) {
+    /// Empties it, if our own reads end within `patience` and those of others at once or, now and then, within
+    /// [`limits::STORE_CHECKPOINT_WAIT`]. Whether it worked shows in the size.
+    pub(crate) fn empty(&mut self, connection: &Connection, patience: Duration) {
         let wait = |time: Duration| connection.busy_timeout(time);
-        // Whether it worked shows in the size.
-        drop(wait(limits::STORE_CHECKPOINT_WAIT));
+        let _alone = self.reads.try_write_for(patience);
+        drop(wait(if self.is_due() { limits::STORE_CHECKPOINT_WAIT } else { Duration::ZERO }));
         drop(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         drop(wait(limits::STORE_LOCK_WAIT));
         self.tried = Some(Instant::now());
+    }
+
+    fn is_due(&self) -> bool {
+        self.tried.is_none_or(|at| at.elapsed() >= limits::STORE_CHECKPOINT_EVERY)
     }
 
     fn size(&self) -> u64 {

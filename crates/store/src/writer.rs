@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use holdfast_core::limits;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
@@ -68,7 +69,7 @@ fn run(mut disk: Disk, queue: &Queue) {
         disk.log.tend(&disk.connection);
     }
     // Leaves no log behind a clean stop; without it the next start replays the log, which is as good.
-    disk.log.empty(&disk.connection);
+    disk.log.empty(&disk.connection, limits::STORE_CHECKPOINT_WAIT);
 }
 
 impl Disk {
@@ -98,7 +99,7 @@ impl Disk {
     /// The least class that is admitted now.
     fn least(&mut self) -> Option<Class> {
         if !self.log.has_room(Class::Ordinary) {
-            self.log.empty(&self.connection);
+            self.log.empty(&self.connection, limits::STORE_READ_MAX);
         }
         let held = self.reserve.as_mut().is_none_or(Reserve::held);
         [Class::Ordinary, Class::Final]
