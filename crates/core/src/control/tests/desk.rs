@@ -45,6 +45,7 @@ pub struct Desk {
     pub changed: Vec<OperationId>,
     pub notes: Vec<Note>,
     born: Now,
+    lives: u64,
     asked: u64,
     sockets: u64,
 }
@@ -65,6 +66,7 @@ impl Desk {
             changed: Vec::new(),
             notes: Vec::new(),
             born: now,
+            lives: 0,
             asked: 0,
             sockets: 0,
         }
@@ -76,7 +78,9 @@ impl Desk {
         self.changed.clear();
         let since = |record: &Record| Duration::from_millis(record.created) + self.born.boot + record.ttl;
         let loaded = self.store.load(|record| since(record).saturating_sub(self.now.boot));
-        let seed = [self.sockets as u8 + 100; 32];
+        self.lives += 1;
+        let mut seed = [7; 32];
+        seed[..8].copy_from_slice(&self.lives.to_be_bytes());
         self.control = Control::new(self.now, seed, loaded);
     }
 

@@ -1,4 +1,3 @@
-use super::super::*;
 use super::desk::*;
 use crate::code::Code;
 use crate::id::{OperationId, RunId};

@@ -3,8 +3,9 @@ mod cancels;
 mod delivery;
 mod desk;
 mod ends;
-
+mod model;
 mod output;
 mod recovery;
 mod sockets;
 mod store;
+mod worker;

@@ -1,0 +1,409 @@
+//! Random histories of clients, a store that refuses, a relay and a worker that are killed, and a network that loses:
+//! whatever happens, the sentences of worker.md §7 hold at the relay.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::desk::*;
+use super::store::Segment;
+use super::worker::{Ledger, Worker, byte};
+use crate::id::{OperationId, RunId};
+use crate::operation::{Outcome, State, Stream};
+use crate::wire::worker::ControlFrame;
+
+#[derive(Debug, Clone)]
+enum Op {
+    Start {
+        key: Option<u8>,
+        session: Option<u8>,
+        hasty: bool,
+    },
+    Input {
+        at: usize,
+    },
+    Cancel {
+        at: usize,
+    },
+    CancelSession {
+        session: u8,
+    },
+    Dial,
+    /// The worker's side of the socket is gone; the relay hears of it, or does not yet.
+    Cut {
+        heard: bool,
+    },
+    /// The relay gives frames to the network.
+    Write {
+        frames: usize,
+    },
+    /// The network delivers to the worker.
+    Down {
+        frames: usize,
+    },
+    /// The network delivers to the relay.
+    Up {
+        frames: usize,
+        piece: u64,
+    },
+    Store {
+        commits: usize,
+    },
+    Refuse {
+        commits: usize,
+    },
+    Advance {
+        at: usize,
+        bytes: u64,
+        gives_up: bool,
+        ends: bool,
+    },
+    Reoffer,
+    WorkerFull {
+        full: bool,
+    },
+    /// Of the commits in flight the first ones happened.
+    RelayKilled {
+        happened: usize,
+    },
+    LedgerLost,
+    LedgerBack,
+    Pass {
+        millis: u64,
+    },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = proptest::option::weighted(0.3, 0u8..3);
+    let session = proptest::option::weighted(0.3, 0u8..2);
+    prop_oneof![
+        6 => (key, session, proptest::bool::weighted(0.2)).prop_map(|(key, session, hasty)| Op::Start { key, session, hasty }),
+        2 => (0usize..16).prop_map(|at| Op::Input { at }),
+        2 => (0usize..16).prop_map(|at| Op::Cancel { at }),
+        1 => (0u8..2).prop_map(|session| Op::CancelSession { session }),
+        5 => Just(Op::Dial),
+        2 => any::<bool>().prop_map(|heard| Op::Cut { heard }),
+        10 => (1usize..8).prop_map(|frames| Op::Write { frames }),
+        10 => (1usize..8).prop_map(|frames| Op::Down { frames }),
+        12 => (1usize..8, 1u64..40).prop_map(|(frames, piece)| Op::Up { frames, piece }),
+        12 => (1usize..6).prop_map(|commits| Op::Store { commits }),
+        2 => (1usize..3).prop_map(|commits| Op::Refuse { commits }),
+        10 => (0usize..16, 0u64..60, proptest::bool::weighted(0.15), proptest::bool::weighted(0.2))
+            .prop_map(|(at, bytes, gives_up, ends)| Op::Advance { at, bytes, gives_up, ends }),
+        2 => Just(Op::Reoffer),
+        1 => proptest::bool::weighted(0.3).prop_map(|full| Op::WorkerFull { full }),
+        2 => (0usize..6).prop_map(|happened| Op::RelayKilled { happened }),
+        1 => proptest::bool::weighted(0.5).prop_map(|lost| if lost { Op::LedgerLost } else { Op::LedgerBack }),
+        3 => (1u64..4_000).prop_map(|millis| Op::Pass { millis }),
+    ]
+}
+
+struct World {
+    desk: Desk,
+    worker: Worker,
+    /// Ledgers that were set aside.
+    aside: Vec<Ledger>,
+    ledgers: u8,
+    socket: Option<SocketId>,
+    down: VecDeque<ControlFrame>,
+    named: usize,
+    /// Ends as they were first seen in the store.
+    ends: BTreeMap<OperationId, Outcome>,
+}
+
+impl World {
+    fn new() -> World {
+        let mut desk = Desk::new();
+        desk.mood = Mood::Slow;
+        let mut worker = Worker::default();
+        worker.ledger = Ledger::new(1);
+        World {
+            desk,
+            worker,
+            aside: Vec::new(),
+            ledgers: 1,
+            socket: None,
+            down: VecDeque::new(),
+            named: 0,
+            ends: BTreeMap::new(),
+        }
+    }
+
+    fn run(&mut self, op: &Op) {
+        match *op {
+            Op::Start { key, session, hasty } => {
+                self.named += 1;
+                // Keys come with the same request, mostly.
+                let line = key.map_or_else(|| format!("run {}", self.named), |key| format!("keyed {key}"));
+                self.desk.start_with(|start| {
+                    start.key = key.map(|key| key.to_string().into());
+                    start.session_id = session.filter(|_| key.is_none()).map(|session| session.to_string());
+                    start.ttl = hasty.then_some(S * 2);
+                    start.request = exec(&line);
+                });
+            }
+            Op::Input { at } => {
+                let runs: Vec<RunId> =
+                    self.desk.control.views().iter().filter_map(|view| view.record.operation.run_id.clone()).collect();
+                if let Some(run) = runs.get(at % runs.len().max(1)) {
+                    let request = serde_json::from_str(r#"{"type":"exec_stdin","data":"eA=="}"#).unwrap();
+                    self.desk.start_with(|start| (start.run_id, start.request) = (Some(run.clone()), request));
+                }
+            }
+            Op::Cancel { at } => {
+                let all: Vec<OperationId> = self.desk.store.rows.keys().cloned().collect();
+                if let Some(id) = all.get(at % all.len().max(1)) {
+                    self.desk.cancel(id);
+                }
+            }
+            Op::CancelSession { session } => {
+                self.named += 1;
+                self.desk.cancel_session(&session.to_string(), &format!("c{}", self.named));
+            }
+            Op::Dial => {
+                self.down.clear();
+                self.worker.dial();
+                self.socket = Some(self.desk.connect());
+            }
+            Op::Cut { heard } => self.cut(heard),
+            Op::Write { frames } => self.write(frames),
+            Op::Down { frames } => {
+                for frame in self.down.drain(..frames.min(self.down.len())) {
+                    self.worker.hear(frame);
+                }
+            }
+            Op::Up { frames, piece } => self.up(frames, piece),
+            Op::Store { commits } => {
+                for _ in 0..commits {
+                    self.desk.answer_one();
+                }
+            }
+            Op::Refuse { commits } => {
+                self.desk.mood = Mood::Full;
+                for _ in 0..commits.min(self.desk.waiting.len()) {
+                    // What it leads to waits for its own answer.
+                    let Some((ticket, _)) = self.desk.waiting.pop_front() else { break };
+                    self.desk.mood = Mood::Slow;
+                    self.desk.tell(Input::Committed { ticket, result: Err(Refused::Full) });
+                }
+                self.desk.mood = Mood::Slow;
+            }
+            Op::Advance { at, bytes, gives_up, ends } => self.worker.advance(at, bytes, gives_up, ends),
+            Op::Reoffer => self.worker.reoffer(),
+            Op::WorkerFull { full } => self.worker.full = full,
+            Op::RelayKilled { happened } => {
+                for (_, changes) in self.desk.waiting.drain(..).take(happened) {
+                    _ = self.desk.store.commit(&changes);
+                }
+                self.cut(false);
+                self.desk.crash();
+            }
+            Op::LedgerLost => {
+                self.cut(true);
+                self.ledgers += 1;
+                let fresh = Ledger::new(self.ledgers);
+                self.aside.push(std::mem::replace(&mut self.worker.ledger, fresh));
+            }
+            Op::LedgerBack => {
+                if let Some(old) = self.aside.pop() {
+                    self.cut(true);
+                    self.aside.insert(0, std::mem::replace(&mut self.worker.ledger, old));
+                }
+            }
+            Op::Pass { millis } => self.pass(S * u32::try_from(millis).unwrap() / 1000),
+        }
+        self.look();
+    }
+
+    fn cut(&mut self, heard: bool) {
+        self.down.clear();
+        if let Some(socket) = self.socket.take()
+            && heard
+        {
+            self.desk.close(socket);
+        }
+    }
+
+    fn write(&mut self, frames: usize) {
+        let Some(socket) = self.socket else { return };
+        for _ in 0..frames {
+            let Some(frame) = self.desk.control.poll_transmit(self.desk.now, socket) else { break };
+            self.acknowledged(&frame);
+            self.down.push_back(frame);
+        }
+    }
+
+    fn up(&mut self, frames: usize, piece: u64) {
+        for _ in 0..frames {
+            let Some(socket) = self.socket else { return };
+            if self.desk.closes.contains_key(&socket) {
+                return self.cut(false);
+            }
+            let Some(frame) = self.worker.say(piece) else { return };
+            self.desk.say(socket, frame);
+        }
+    }
+
+    fn pass(&mut self, time: std::time::Duration) {
+        match self.socket {
+            Some(socket) => self.desk.pass_alive(socket, time),
+            None => self.desk.pass(time),
+        }
+    }
+
+    fn of_run(&self, run: &RunId) -> Option<&super::store::Row> {
+        self.desk
+            .store
+            .rows
+            .values()
+            .find(|row| row.record.operation.kind().is_run() && row.record.operation.run_id.as_ref() == Some(run))
+    }
+
+    /// Whatever is acknowledged is in the store.
+    fn acknowledged(&self, frame: &ControlFrame) {
+        match frame {
+            ControlFrame::ExecOutputAck { run_id, stream, next_offset } => {
+                let row = self.of_run(run_id).expect("output of nobody");
+                let has = row.record.received.get(stream).copied().unwrap_or(0);
+                assert!(has >= *next_offset || row.record.state == State::Unknown, "acknowledged and not committed");
+            }
+            ControlFrame::ExecTerminalAck { run_id } => {
+                assert!(self.of_run(run_id).expect("a run of nobody").record.outcome.is_some());
+            }
+            ControlFrame::OperationResultAck { request_id } => {
+                assert!(self.desk.record(request_id).outcome.is_some(), "acknowledged and not committed");
+            }
+            ControlFrame::Operation(operation) => {
+                let record = self.desk.record(&operation.request_id);
+                assert_eq!(record.sent_to.as_ref(), Some(&ledger(self.worker.ledger.n)), "sent before it stood so");
+                assert_eq!(record.outcome, None, "an ended one was sent");
+            }
+            _ => {}
+        }
+    }
+
+    /// What must be true at every moment.
+    fn look(&mut self) {
+        for answer in self.desk.answers.values() {
+            if let Ok(Accepted::Operation(id)) = answer {
+                assert!(self.desk.store.rows.contains_key(id), "admitted and forgotten");
+            }
+        }
+        for (id, count) in &self.worker.started {
+            assert_eq!(*count, 1, "{id} was started again");
+        }
+        for inputs in self.worker.inputs.values() {
+            let orders: Vec<u64> = inputs.iter().map(|id| self.desk.record(id).order).collect();
+            assert!(orders.is_sorted(), "inputs out of order");
+        }
+        for (id, row) in &self.desk.store.rows {
+            assert!(row.ends <= 1, "two ends");
+            self.is_prefix(row);
+            let Some(outcome) = &row.record.outcome else { continue };
+            let first = self.ends.entry(id.clone()).or_insert_with(|| outcome.clone());
+            if first.state() == State::Unknown {
+                assert_eq!(outcome.state(), State::Unknown, "evidence became a result");
+            } else {
+                assert_eq!(outcome, first, "an end changed");
+            }
+            self.is_true(id, outcome);
+        }
+    }
+
+    /// The bytes are those that were written, in order, and what is missing was told.
+    fn is_prefix(&self, row: &super::store::Row) {
+        let Some(run) = &row.record.operation.run_id else { return };
+        let mut at = 0;
+        for segment in row.streams.get(&Stream::Stdout).into_iter().flatten() {
+            match segment {
+                Segment::Bytes(bytes) => {
+                    for has in bytes {
+                        assert_eq!(*has, byte(run, at), "wrong byte at {at}");
+                        at += 1;
+                    }
+                }
+                Segment::Gap(from, to) => {
+                    assert_eq!(*from, at, "a gap elsewhere");
+                    let ledgers = self.aside.iter().chain([&self.worker.ledger]);
+                    let told = ledgers.filter_map(|ledger| ledger.rows.get(&row.record.operation.request_id));
+                    let given_up =
+                        |at: u64| told.clone().any(|row| row.gaps.iter().any(|(a, b)| (*a..*b).contains(&at)));
+                    assert!((*from..*to).all(given_up), "a hole that was not told");
+                    at = *to;
+                }
+            }
+        }
+        assert_eq!(row.record.received.get(&Stream::Stdout).copied().unwrap_or(0), at);
+    }
+
+    fn is_true(&self, id: &OperationId, outcome: &Outcome) {
+        let started = self.worker.started.get(id).copied().unwrap_or(0);
+        let row = self.aside.iter().chain([&self.worker.ledger]).find_map(|ledger| ledger.rows.get(id));
+        match outcome {
+            Outcome::Expired {}
+            | Outcome::Failed { started: false, .. }
+            | Outcome::Cancelled { started: false, .. } => {
+                assert_eq!(started, 0, "{id} ran and is said not to have started");
+            }
+            Outcome::Unknown { .. } => {}
+            outcome => {
+                let row = row.expect("the result of nobody");
+                assert_eq!(row.outcome.as_ref(), Some(outcome), "another result");
+                let record = self.desk.record(id);
+                assert_eq!(
+                    record.received.get(&Stream::Stdout).copied().unwrap_or(0),
+                    row.written,
+                    "output is missing"
+                );
+            }
+        }
+    }
+
+    /// Left alone, everything comes to its end.
+    fn settle(&mut self) {
+        self.desk.mood = Mood::Prompt;
+        self.desk.answer_all();
+        self.worker.full = false;
+        self.cut(true);
+        self.pass(S * 20);
+        self.worker.dial();
+        self.socket = Some(self.desk.connect());
+        for _ in 0..40 {
+            self.write(usize::MAX);
+            self.run(&Op::Down { frames: usize::MAX });
+            for at in 0..16 {
+                self.worker.advance(at, 3, false, true);
+            }
+            self.up(1000, 50);
+            self.worker.reoffer();
+            self.pass(S);
+            self.look();
+        }
+        let living = self.desk.store.rows.values().filter(|row| row.record.outcome.is_none()).count();
+        assert_eq!((living, self.desk.control.views().len()), (0, 0), "not every operation ended");
+        assert!(self.worker.ledger.rows.values().all(|row| row.forgotten), "the worker still waits");
+        assert_eq!(self.desk.control.snapshot().behind, 0);
+        assert!(matches!(self.desk.control.snapshot().place, Place::Live(_)));
+    }
+}
+
+proptest! {
+    // PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(512),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn one_outcome_each_nothing_acknowledged_is_lost_and_output_is_what_was_written(
+        ops in proptest::collection::vec(op(), 1..200),
+    ) {
+        let mut world = World::new();
+        for op in &ops {
+            world.run(op);
+        }
+        world.settle();
+    }
+}
