@@ -41,6 +41,8 @@ pub enum Input<'a> {
     SleepAnnounced,
     /// The drill: behave as if the network were gone for this long.
     Cut(Duration),
+    /// A person at this machine cancels an operation.
+    Cancel(OperationId),
     /// A dialled socket is an open WebSocket.
     Opened(SocketId),
     /// A dialled socket could not be opened.
@@ -168,7 +170,8 @@ pub enum Output {
     Read(Read),
     /// Output of a try is acknowledged, durably: its runner gives the room back, or the shell if there is no runner any more.
     Trim(RunId, u32, Stream, u64),
-    /// The folder of a try is needed no more. (Folders that no row loaded at start names are not either.)
+    /// The folder of a try is needed no more. (At start neither is one that no loaded row names by run
+    /// and attempt.)
     Remove(RunId, u32),
     /// Do an operation that is no run; answer `Performed`.
     Perform(Box<Operation>),

@@ -127,6 +127,7 @@ impl Worker {
             Input::NetworkChanged => self.check(now),
             Input::SleepAnnounced => self.sleep_announced(now),
             Input::Cut(lasting) => self.cut(now, lasting),
+            Input::Cancel(id) => self.cancel(now, id),
             Input::Opened(socket) => self.opened(now, socket),
             Input::Refused(socket, error) => self.refused(now, socket, error),
             Input::Frame(socket, frame, verdict) => {

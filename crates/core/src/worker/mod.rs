@@ -10,6 +10,8 @@
 mod admission;
 mod commits;
 mod ends;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 mod io;
 mod lease;
 mod ledger;

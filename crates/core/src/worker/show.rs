@@ -102,4 +102,10 @@ impl Worker {
             },
         }
     }
+
+    /// Whether nothing of any run is kept any more.
+    #[cfg(test)]
+    pub(super) fn window_is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
 }

@@ -249,6 +249,13 @@ impl Window {
         self.streams.values().map(|cursor| cursor.written.saturating_sub(cursor.acked)).sum()
     }
 
+    /// Whether nothing is kept of any stream.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        let idle = self.reads.is_empty() && self.ready.is_empty() && self.ring.is_empty() && self.dirty.is_empty();
+        self.streams.is_empty() && idle && self.in_flight == 0 && self.ahead == 0
+    }
+
     /// Whether offsets wait to be made durable.
     pub fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()

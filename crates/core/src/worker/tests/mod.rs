@@ -2,17 +2,19 @@
 
 mod admission;
 mod lease;
+mod model;
 mod output;
 mod recovery;
 mod runs;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
 
+use super::fake::Ledger;
 use super::*;
 use crate::code::Code;
 use crate::daemon::{SocketId, Traffic};
@@ -83,91 +85,6 @@ fn completed(code: i32) -> Outcome {
     Outcome::Completed { exit: Some(exit(code)), value: None }
 }
 
-/// A ledger in memory: it does what the words of [`Change`] say.
-#[derive(Default)]
-struct Ledger {
-    rows: Vec<Row>,
-    offsets: BTreeMap<(RunId, Stream), u64>,
-    tombs: BTreeSet<OperationId>,
-    sessions: BTreeSet<String>,
-    generation: u64,
-    config: Option<crate::operation::Digest>,
-}
-
-impl Ledger {
-    fn row(&mut self, id: &OperationId) -> Option<&mut Row> {
-        self.rows.iter_mut().find(|row| row.operation.request_id == *id)
-    }
-
-    fn find(&mut self, id: &OperationId) -> Found {
-        let cancelled = self.tombs.contains(id);
-        let known = self.row(id).map(|row| Known {
-            run_id: row.operation.run_id.clone(),
-            kind: row.operation.kind(),
-            digest: row.digest,
-            state: row.state,
-            outcome: row.outcome.clone(),
-            written: row.written.clone(),
-        });
-        Found { known, cancelled }
-    }
-
-    fn carry_out(&mut self, change: Change) -> Found {
-        match change {
-            Change::Admit(row) => {
-                let mut found = self.find(&row.operation.request_id);
-                found.cancelled |= row.operation.session_id.as_ref().is_some_and(|s| self.sessions.contains(s));
-                if found == Found::default() {
-                    self.rows.push(*row);
-                }
-                return found;
-            }
-            Change::Recall(id) => return self.find(&id),
-            Change::Settle(row) => self.rows.push(*row),
-            Change::Cancel { id } => {
-                let found = self.find(&id);
-                match self.row(&id) {
-                    Some(row) => row.cancelled = true,
-                    None => _ = self.tombs.insert(id),
-                }
-                return found;
-            }
-            Change::CancelSession { session, .. } => {
-                for row in self.rows.iter_mut().filter(|row| row.operation.session_id.as_ref() == Some(&session)) {
-                    row.cancelled |= !row.state.is_final();
-                }
-                self.sessions.insert(session);
-            }
-            Change::Offset { run, stream, offset } => _ = self.offsets.insert((run, stream), offset),
-            Change::Generation(generation) => self.generation = generation,
-            Change::Configured(digest) => self.config = Some(digest),
-            Change::Starting { id, attempt, generation } => {
-                let row = self.row(&id).unwrap();
-                (row.state, row.attempt, row.generation) = (State::Starting, attempt, generation);
-            }
-            Change::Running { id } => self.row(&id).unwrap().state = State::Running,
-            Change::Ended { id, outcome, written } => {
-                let row = self.row(&id).unwrap();
-                assert_eq!(row.outcome, None, "an operation ended twice");
-                (row.state, row.outcome, row.written) = (outcome.state(), Some(outcome), written);
-            }
-            Change::Acked { id } => self.row(&id).unwrap().acked = true,
-        }
-        Found::default()
-    }
-
-    fn stored(&self) -> Stored {
-        let rows = self.rows.iter().filter(|row| !row.acked);
-        Stored {
-            ledger: LedgerId::mint([1; 16]),
-            generation: self.generation,
-            config: self.config,
-            rows: rows.map(|row| Living { row: row.clone(), age: S }).collect(),
-            offsets: self.offsets.iter().map(|((run, stream), offset)| (run.clone(), *stream, *offset)).collect(),
-        }
-    }
-}
-
 /// A worker, its time, its ledger, and the relay's side of its socket.
 struct Rig {
     worker: Worker,
@@ -189,13 +106,13 @@ fn worker(now: Now, stored: Stored) -> Worker {
 impl Rig {
     /// Started, not connected.
     fn new() -> Rig {
-        Rig::with(Ledger::default())
+        Rig::with(Ledger::new(LedgerId::mint([1; 16])))
     }
 
     fn with(ledger: Ledger) -> Rig {
         let now = Now::at(S * 1000);
         let mut rig = Rig {
-            worker: worker(now, ledger.stored()),
+            worker: worker(now, ledger.stored(S)),
             now,
             ledger,
             holding: false,
@@ -218,7 +135,7 @@ impl Rig {
     /// The process dies with whatever was not committed, and another one starts.
     fn restart(&mut self) {
         self.now = self.now.plus(S);
-        self.worker = worker(self.now, self.ledger.stored());
+        self.worker = worker(self.now, self.ledger.stored(S));
         (self.held, self.out, self.holding, self.failing) = Default::default();
         self.tell(Input::Start);
     }
@@ -251,7 +168,7 @@ impl Rig {
         let reads = changes.iter().all(|change| matches!(change, Change::Recall(_)));
         let result = match self.failing.filter(|_| !reads) {
             Some(error) => Err(error),
-            None => Ok(changes.into_iter().map(|change| self.ledger.carry_out(change)).collect()),
+            None => Ok(self.ledger.commit(changes)),
         };
         self.worker.handle(self.now, Input::Committed(ticket, result));
     }
