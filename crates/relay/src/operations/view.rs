@@ -168,9 +168,13 @@ pub(super) fn list(
 }
 
 fn list_query(living: bool) -> String {
-    let living = if living { "AND ended IS NULL" } else { "" };
+    // By name: SQLite would rather go through all that a device ever did than through what has not ended.
+    let (index, living) = match living {
+        true => ("operations_living", "AND ended IS NULL"),
+        false => ("operations_listed", ""),
+    };
     format!(
-        "SELECT {COLUMNS} FROM operations WHERE device = ?1 AND input = 0 {living} AND n < ?3
+        "SELECT {COLUMNS} FROM operations INDEXED BY {index} WHERE device = ?1 AND input = 0 {living} AND n < ?3
          AND (?2 IS NULL OR account = ?2) ORDER BY n DESC LIMIT ?4"
     )
 }

@@ -1,0 +1,138 @@
+use std::time::Duration;
+
+use holdfast_core::control::{Change, Found, SessionCancel};
+use holdfast_core::id::LedgerId;
+use holdfast_core::operation::{Outcome, State, Stream, Streams};
+
+use super::super::{store, view};
+use super::{admit, apply, database, device, end, id, number, record};
+
+#[test]
+fn what_has_not_ended_is_loaded_as_it_was_committed() {
+    let db = database();
+    (1..=3).for_each(|n| admit(&db, n));
+    let ledger = LedgerId::mint([5; 16]);
+    let bytes = bytes::Bytes::from_static(b"abc");
+    apply(&db, &[Change::Sent { id: id(2), ledger: ledger.clone() }], 0).unwrap();
+    apply(&db, &[Change::State { id: id(2), state: State::Running }, Change::Cancel { id: id(2) }], 0).unwrap();
+    apply(&db, &[Change::Output { id: id(2), stream: Stream::Stderr, offset: 0, bytes }], 0).unwrap();
+    end(&db, 1, 5_000);
+    let mut loaded = store::load(&db, 41_000).unwrap();
+    let living = loaded.remove(&device()).unwrap().living;
+    let mut second = record(2);
+    (second.state, second.sent_to, second.cancelled) = (State::Running, Some(ledger), true);
+    second.received = Streams::from([(Stream::Stderr, 3)]);
+    let left = Duration::from_secs(20);
+    assert_eq!(living, vec![(second, left), (record(3), left)]);
+    assert!(loaded.is_empty());
+    assert_eq!(store::load(&db, 99_000).unwrap()[&device()].living[0].1, Duration::ZERO, "over, never less than that");
+}
+
+#[test]
+fn a_key_is_one_principals_and_stands_for_an_ended_operation_too_unless_nothing_was_done() {
+    let db = database();
+    admit(&db, 1);
+    let known = Found::Known { id: id(1), digest: record(1).digest };
+    let again = |principal: &str| {
+        let mut again = record(2);
+        (again.principal, again.key) = (principal.into(), record(1).key);
+        apply(&db, &[Change::Admit(Box::new(again))], 0).unwrap()
+    };
+    assert_eq!(again("acct_a client"), known);
+    assert_eq!(number(&db, "SELECT count(*) FROM operations"), 1);
+    assert_eq!(again("acct_a another"), Found::Nothing);
+    end(&db, 1, 5_000);
+    assert_eq!(again("acct_a client"), known);
+    let recall = Change::Recall { principal: "acct_a client".into(), key: "key 1".into() };
+    assert_eq!(apply(&db, &[recall.clone()], 0).unwrap(), known);
+    admit(&db, 3);
+    let expired = Change::End { id: id(3), outcome: Outcome::Expired {}, written: Streams::new(), frees_key: true };
+    apply(&db, &[expired], 0).unwrap();
+    let recall = Change::Recall { principal: "acct_a client".into(), key: "key 3".into() };
+    assert_eq!(apply(&db, &[recall], 0).unwrap(), Found::Nothing);
+}
+
+#[test]
+fn an_ended_operation_does_not_change_and_forgets_what_it_asked() {
+    let db = database();
+    admit(&db, 1);
+    end(&db, 1, 5_000);
+    let other = Outcome::Cancelled { started: true, exit: None };
+    let changes = [
+        Change::State { id: id(1), state: State::Running },
+        Change::Cancel { id: id(1) },
+        Change::Sent { id: id(1), ledger: LedgerId::mint([5; 16]) },
+        Change::Output { id: id(1), stream: Stream::Stdout, offset: 9, bytes: bytes::Bytes::from_static(b"x") },
+        Change::Gap { id: id(1), stream: Stream::Stdout, offset: 9, next: 12 },
+        Change::End { id: id(1), outcome: other.clone(), written: Streams::new(), frees_key: true },
+        Change::Late { id: id(1), outcome: other },
+        Change::Cancel { id: id(9) },
+    ];
+    apply(&db, &changes, 9_000).unwrap();
+    let found = view::one(&db, &device(), &id(1)).unwrap().unwrap();
+    assert_eq!((found.state, found.ended, found.cancelled), (State::Completed, Some(5_000), false));
+    assert_eq!(found.received, Streams::new());
+    assert_eq!(number(&db, "SELECT count(*) FROM operations WHERE operation LIKE '%secret%'"), 0);
+}
+
+#[test]
+fn a_late_result_becomes_the_evidence_of_an_unknown_one_once() {
+    let db = database();
+    admit(&db, 1);
+    let unknown = Outcome::Unknown { reason: "lost".into(), evidence: None };
+    apply(&db, &[Change::End { id: id(1), outcome: unknown, written: Streams::new(), frees_key: false }], 0).unwrap();
+    let late = |code| Outcome::Failed {
+        error: holdfast_core::operation::Failure::new(code, "late"),
+        started: true,
+        evidence: None,
+    };
+    for code in [holdfast_core::code::Code::Timeout, holdfast_core::code::Code::Busy] {
+        apply(&db, &[Change::Late { id: id(1), outcome: late(code) }], 0).unwrap();
+    }
+    let Some(Outcome::Unknown { evidence, .. }) = view::one(&db, &device(), &id(1)).unwrap().unwrap().outcome else {
+        panic!("not unknown any more")
+    };
+    assert_eq!(evidence.unwrap()["error"]["code"], "timeout");
+}
+
+#[test]
+fn a_cancelled_session_takes_nothing_new_and_is_loaded_until_the_worker_has_it() {
+    let db = database();
+    let cancel = SessionCancel { cancellation: "c1".into(), session: "acct_a/s".into() };
+    apply(&db, &[Change::CancelSession(cancel.clone())], 1_000).unwrap();
+    let again = SessionCancel { cancellation: "c2".into(), ..cancel.clone() };
+    apply(&db, &[Change::CancelSession(again)], 2_000).unwrap();
+    let mut one = record(1);
+    let operation = std::sync::Arc::make_mut(&mut one.operation);
+    operation.session_id = Some("acct_a/s".into());
+    assert_eq!(apply(&db, &[Change::Admit(Box::new(one))], 0).unwrap(), Found::SessionCancelled);
+    assert_eq!(store::load(&db, 0).unwrap()[&device()].sessions, vec![cancel]);
+    store::forget_sessions(&db, 9_000).unwrap();
+    apply(&db, &[Change::SessionConfirmed { cancellation: "c1".into() }], 0).unwrap();
+    assert!(store::load(&db, 0).unwrap().is_empty());
+    store::forget_sessions(&db, 1_000).unwrap();
+    assert_eq!(number(&db, "SELECT count(*) FROM cancellations"), 1, "it is not old enough");
+    store::forget_sessions(&db, 1_001).unwrap();
+    assert_eq!(number(&db, "SELECT count(*) FROM cancellations"), 0);
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten_with_its_output_and_the_living_never() {
+    let db = database();
+    (1..=3).for_each(|n| admit(&db, n));
+    for n in 1..=3 {
+        let bytes = bytes::Bytes::from(vec![0; 200_000]);
+        let output = |offset| Change::Output { id: id(n), stream: Stream::Stdout, offset, bytes: bytes.clone() };
+        (0..100_u64).for_each(|piece| drop(apply(&db, &[output(piece * 200_000)], 0).unwrap()));
+    }
+    end(&db, 1, 5_000);
+    end(&db, 2, 6_000);
+    let mut steps = 0;
+    while store::forget_oldest(&db, 6_000).unwrap() {
+        steps += 1;
+    }
+    assert_eq!(steps, 2, "its 100 rows are more than one write may take");
+    assert_eq!(number(&db, "SELECT group_concat(n) = '2,3' FROM operations"), 1);
+    assert_eq!(number(&db, "SELECT output FROM totals"), 40_000_000);
+    assert_eq!(number(&db, "SELECT ended FROM totals"), 1);
+}
