@@ -38,10 +38,12 @@ limits! {
     ["Worker"]
     WORKER_LEASE: Duration = secs(120), "time", "How long a worker may execute without a word of the relay.";
     WORKER_LEASE_RENEW: Duration = secs(20), "time", "How often the relay renews the lease while the worker is live.";
+    LEDGER_SWEEP_EVERY: Duration = secs(3600), "time", "How often the worker's ledger forgets what is over for too long.";
     WORKER_WINDOW: usize = 4 * MIB, "bytes", "Output in flight that the relay has not acknowledged, over all runs.";
     WORKER_OUTPUT_PIECE: usize = 128 * KIB, "bytes", "Output in one frame; as base64 it fits OPERATION_FRAME_MAX, and cancels are not kept waiting behind it for long.";
     WORKER_REOFFER_MIN: Duration = secs(2), "time", "Output and results are offered again on a live connection when no acknowledgement moved for this, or for 4 round trips if that is longer.";
     WORKER_SHOWN: usize = 80, "operations", "Operations in the status: up to 64 living ones and the latest ended.";
+    WORKER_LIVING_SHOWN: usize = 64, "operations", "Living operations in the status; the rest of WORKER_SHOWN is for ended ones.";
     WORKER_ENDED_SHOWN: usize = 32, "operations", "Ended and acknowledged operations a worker still shows.";
     WORKER_READ_AHEAD: usize = 4, "pieces", "Pieces of output read before the socket has room for them; within WORKER_WINDOW.";
     WORKER_OFFSETS_EVERY: Duration = millis(200), "time", "Acknowledged output is made durable and trimmed at most this often.";
@@ -62,6 +64,7 @@ limits! {
     RUNNER_LINE_MAX: usize = 512 * KIB, "bytes", "One line between worker and runner.";
     RUNNER_NEWS: Duration = millis(5), "time", "Growth of output is told to the worker at most this often.";
     RUNNER_START: Duration = secs(10), "time", "A runner puts its claim in place within this, or is looked after.";
+    RUNNER_TOLD_WAIT: Duration = secs(1), "time", "Before an announced sleep, the longest wait until runners were told that it holds their lease; part of SUSPEND_ACK_WAIT.";
     RUNNER_INPUT_SEEN: usize = 1024, "requests", "Inputs a runner remembers so that a repetition is recognised.";
     RUNNER_INPUT_WAITING: usize = 16, "requests", "Inputs that wait for a program to read; more are refused and may be asked again.";
     RUNNER_PIPE: u64 = MIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it.";

@@ -23,6 +23,7 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use holdfast_core::limits;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,12 @@ impl std::fmt::Debug for ApiFile {
 /// Removes what a killed holder left. The caller holds the lock.
 pub(crate) fn forget(dirs: &Dirs) -> Result<(), FileError> {
     files::remove(&dirs.api_file())
+}
+
+/// The port on which the API of the data folder's holder listens.
+pub(crate) fn port(dirs: &Dirs) -> Option<u16> {
+    let text = files::read(&dirs.api_file(), limits::API_BODY_MAX).ok()?;
+    serde_json::from_str::<ApiFile>(&text).ok().map(|file| file.address.port())
 }
 
 /// Answers a request of this process's own shell.

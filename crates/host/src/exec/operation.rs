@@ -1,5 +1,6 @@
 //! Durable operations under the rules of tool calls: the device's policy, the account's role, the question to the person.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use holdfast_core::code::{Code, ToolError};
@@ -34,8 +35,14 @@ impl LocalExecutor {
         Ok(())
     }
 
-    /// What an operation's run starts, under the policy of this moment. Blocks.
-    pub(crate) fn prepare(&self, operation: &Operation) -> Result<Prepared, Failure> {
+    /// What an operation's run starts, under the policy of this moment; in `folder` unless it names one, with `variables`
+    /// below its own. Blocks.
+    pub(crate) fn prepare(
+        &self,
+        operation: &Operation,
+        folder: Option<&str>,
+        variables: BTreeMap<String, String>,
+    ) -> Result<Prepared, Failure> {
         let policy = self.admits(operation.request.class(), operation.role)?;
         let env = self.env();
         let (command, cwd, set) = match &operation.request {
@@ -47,13 +54,13 @@ impl LocalExecutor {
             }
             _ => return Err(Failure::new(Code::InvalidRequest, "this kind of operation starts no run")),
         };
-        let cwd = cwd.as_deref().unwrap_or(".");
+        let cwd = cwd.as_deref().or(folder).unwrap_or(".");
         let process::Program { argv, cwd, environment, .. } = match command {
             Some(Command::Argv(argv)) => direct(env, &policy, argv, cwd)?,
             Some(Command::Shell(line)) => shell(env, &policy, line, cwd)?,
             None => direct(env, &policy, &[users_shell()], cwd)?,
         };
-        if set.keys().any(|name| name.starts_with(OURS)) {
+        if variables.keys().chain(set.keys()).any(|name| name.starts_with(OURS)) {
             return Err(invalid("env holds no variable that begins with HOLDFAST_").into());
         }
         // A variable that is no text can be kept for a tool's program, but not told to a runner.
@@ -73,7 +80,7 @@ impl LocalExecutor {
             Request::Exec { stdin, .. } => Program::Pipes { argv, stdin },
             _ => return Err(ToolError::new(Code::InternalError, "no program").into()),
         };
-        set.iter().for_each(|(name, value)| put(name, value));
+        variables.iter().chain(set).for_each(|(name, value)| put(name, value));
         Ok(Prepared { program, cwd, env })
     }
 }

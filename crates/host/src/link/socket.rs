@@ -58,6 +58,12 @@ impl Socket {
         let _ = Pin::new(&mut self.ws).start_send(Message::text(text));
     }
 
+    /// Puts a WebSocket ping in line.
+    pub(super) fn ping(&mut self) {
+        self.owes_flush = true;
+        let _ = Pin::new(&mut self.ws).start_send(Message::Ping(Bytes::new()));
+    }
+
     /// Bytes since the last question, if any went through.
     pub(super) fn traffic(&mut self) -> Option<Traffic> {
         let (read, written) = (self.meter.read(), self.meter.written());

@@ -73,6 +73,13 @@ impl Sockets {
         }
     }
 
+    /// Puts a ping in line.
+    pub(crate) fn ping(&mut self, id: SocketId) {
+        if let Some(socket) = self.open.get_mut(&id) {
+            socket.ping();
+        }
+    }
+
     /// Whether close frames are still on their way.
     pub(crate) fn say_goodbye(&self) -> bool {
         !self.goodbyes.is_empty()

@@ -60,7 +60,7 @@ impl Workspace {
     }
 
     /// The workspace's real path.
-    pub(in crate::exec) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 

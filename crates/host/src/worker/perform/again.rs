@@ -31,24 +31,34 @@ impl From<Failure> for Broken {
     }
 }
 
-/// Tries until it works, fails for good, or has kept failing on the network for [`holdfast_core::limits::SYNC_RETRY_FOR`]. No
-/// try is made any more after `stop`; one under way ends by itself.
-pub(super) async fn again<T>(
-    stop: &CancellationToken,
-    mut attempt: impl AsyncFnMut() -> Result<T, Broken>,
-) -> Result<T, Failure> {
-    let mut retry = Retry::new(rand::random());
-    loop {
-        let (why, took) = match awake::measured(attempt()).await {
-            (Ok(done), _) => return Ok(done),
+/// The tries of one step.
+pub(super) struct Tries<'a> {
+    stop: &'a CancellationToken,
+    retry: Retry,
+}
+
+impl<'a> Tries<'a> {
+    /// None was made yet. No try shall be made any more after `stop`; one under way ends by itself.
+    pub(super) fn new(stop: &'a CancellationToken) -> Tries<'a> {
+        Tries { stop, retry: Retry::new(rand::random()) }
+    }
+
+    /// Makes a try. Nothing means that the network failed and that it is time for another one; it fails when the try failed
+    /// for good, or when the network has kept failing for [`holdfast_core::limits::SYNC_RETRY_FOR`].
+    pub(super) async fn make<T>(
+        &mut self,
+        attempt: impl Future<Output = Result<T, Broken>>,
+    ) -> Result<Option<T>, Failure> {
+        let (why, took) = match awake::measured(attempt).await {
+            (Ok(done), _) => return Ok(Some(done)),
             (Err(Broken::ForGood(failure)), _) => return Err(failure),
             (Err(Broken::Network { why, progress: true }), _) => {
-                retry.progressed();
+                self.retry.progressed();
                 (why, Duration::ZERO)
             }
             (Err(Broken::Network { why, .. }), took) => (why, took),
         };
-        let Some(wait) = retry.failed(took) else {
+        let Some(wait) = self.retry.failed(took) else {
             return Err(Failure {
                 code: Code::NetworkError,
                 message: format!("{why}, and so it stayed"),
@@ -57,8 +67,8 @@ pub(super) async fn again<T>(
         };
         tracing::debug!(why, wait_ms = wait.as_millis() as u64, "a step of an operation failed on the network");
         tokio::select! {
-            () = awake::pass(wait) => {}
-            () = stop.cancelled() => return Err(stopped()),
+            () = awake::pass(wait) => Ok(None),
+            () = self.stop.cancelled() => Err(stopped()),
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::again::{Broken, again, or_stopped, stopped};
+use super::again::{Broken, Tries, or_stopped, stopped};
 use super::fetch::{Answer, Fetch, in_time};
 use crate::exec::{Env, Spot, io_error, open_file};
 
@@ -59,7 +59,8 @@ pub(super) async fn settle(
         }
     });
     let Some((mut part, name)) = opened.await? else { return Ok(Came::Present) };
-    again(stop, async || or_stopped(stop, part.fill(fetch, wanted)).await).await?;
+    let mut tries = Tries::new(stop);
+    while tries.make(or_stopped(stop, part.fill(fetch, wanted))).await?.is_none() {}
     let fetched = part.fetched;
     let turn = Arc::clone(&env.mutations).lock_owned().await;
     let file = part.file.try_clone().await.map_err(disk)?.into_std().await;

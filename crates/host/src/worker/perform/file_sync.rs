@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::again::{Broken, again, or_stopped};
+use super::again::{Broken, Tries, or_stopped};
 use super::download::{Came, Wanted, blocking, settle};
 use super::fetch::{Answer, Fetch, in_time};
 use crate::exec::{Access, Env};
@@ -53,11 +53,14 @@ impl FileSync<'_> {
         };
         let wanted = self.wanted(target, &listed).await?;
         let count = wanted.len();
-        let settled = stream::iter(wanted.into_iter().zip(&listed)).map(|(wanted, file)| async move {
-            let came = settle(self.env, &self.fetch, &wanted, self.stop).await;
-            came.map(|came| (file.filename.as_str(), came)).map_err(|failure| about(&file.filename, failure))
+        let named = wanted.into_iter().zip(listed.into_iter().map(|file| file.filename));
+        let settled = stream::iter(named).map(|(wanted, name)| async move {
+            match settle(self.env, &self.fetch, &wanted, self.stop).await {
+                Ok(came) => Ok((name, came)),
+                Err(failure) => Err(about(&name, failure)),
+            }
         });
-        let done: Vec<(&str, Came)> = settled.buffer_unordered(limits::SYNC_PARALLEL).try_collect().await?;
+        let done: Vec<(String, Came)> = settled.buffer_unordered(limits::SYNC_PARALLEL).try_collect().await?;
         let fetched = done.iter().filter(|(_, came)| matches!(came, Came::Fetched(_))).count();
         let bytes: u64 = done.iter().map(|(_, came)| if let Came::Fetched(bytes) = came { *bytes } else { 0 }).sum();
         let mut room = limits::SYNC_LISTED_MAX;
@@ -76,8 +79,13 @@ impl FileSync<'_> {
 
     /// The list of files at an address, its URLs made absolute.
     async fn manifest(&self, target: &str, url: &Url) -> Result<Vec<File>, Failure> {
-        let read = again(self.stop, async || or_stopped(self.stop, self.text(url)).await);
-        let (text, url) = read.await.map_err(|failure| about("the manifest", failure))?;
+        let mut tries = Tries::new(self.stop);
+        let (text, url) = loop {
+            let read = tries.make(or_stopped(self.stop, self.text(url))).await;
+            if let Some(read) = read.map_err(|failure| about("the manifest", failure))? {
+                break read;
+            }
+        };
         let bad = |why: &str| about("the manifest", Failure::new(Code::InvalidRequest, why));
         let Manifest { mut files } = serde_json::from_slice(&text)
             .map_err(|_| bad("it is no JSON object with the files' names, digests, sizes and URLs"))?;

@@ -12,7 +12,7 @@ use holdfast_core::policy::ExecMode;
 use holdfast_core::redact::redact;
 use parking_lot::Mutex;
 
-use super::again::{Broken, again};
+use super::again::{Broken, Tries};
 use crate::exec::git::{self, Git, Output};
 
 /// Longest piece of git's own words in an error.
@@ -101,7 +101,16 @@ impl<'a> Tree<'a> {
         let slow = format!("http.lowSpeedTime={}", limits::SYNC_TRY.as_secs());
         let arguments: Vec<&str> =
             TALKING.iter().copied().chain([slow.as_str()]).chain(arguments.iter().copied()).collect();
-        again(self.git.stop, async || match self.git.run(&arguments, &[], limits::RESULT_PREVIEW).await {
+        let mut tries = Tries::new(self.git.stop);
+        loop {
+            if let Some(output) = tries.make(self.talk_once(&arguments)).await? {
+                return Ok(output);
+            }
+        }
+    }
+
+    async fn talk_once(&self, arguments: &[&str]) -> Result<Output, Broken> {
+        match self.git.run(arguments, &[], limits::RESULT_PREVIEW).await {
             Ok(output) if output.status.success() => Ok(output),
             Ok(output) => match network(&output.said) {
                 Some(why) => Err(Broken::network(why)),
@@ -109,8 +118,7 @@ impl<'a> Tree<'a> {
             },
             Err(error) if error.code == Code::Timeout => Err(Broken::network("git did not come to an end")),
             Err(error) => Err(Failure::from(error).into()),
-        })
-        .await
+        }
     }
 }
 
