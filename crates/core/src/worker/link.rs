@@ -18,7 +18,9 @@ use crate::status::LinkState;
 use crate::time::Now;
 use crate::wire::WireError;
 use crate::wire::close::{self, Close};
-use crate::wire::worker::{CLOSE_IN_USE, CLOSE_RECOVERY, ControlFrame, OutputOffset, Report, WorkerFrame};
+use crate::wire::worker::{
+    CLOSE_IN_USE, CLOSE_PROTOCOL, CLOSE_RECOVERY, ControlFrame, OutputOffset, Report, WorkerFrame,
+};
 
 impl Worker {
     pub(super) fn is_current(&self, socket: SocketId) -> bool {
@@ -121,7 +123,7 @@ impl Worker {
         }
     }
 
-    fn dial_now(&mut self, now: Now) {
+    pub(super) fn dial_now(&mut self, now: Now) {
         let dropped = self.dialer.nudge(now);
         self.out.extend(dropped.into_iter().map(Output::Drop));
     }
@@ -164,7 +166,7 @@ impl Worker {
             }
             (WireError::TooLarge, _) => self.end_session(now, Some(close::TOO_LARGE), "message too large"),
             (WireError::InvalidUtf8, _) => self.end_session(now, Some(close::INVALID_UTF8), "invalid UTF-8"),
-            _ => self.end_session(now, Some((1002, "malformed message")), "malformed message"),
+            _ => self.end_session(now, Some(CLOSE_PROTOCOL), "malformed message"),
         }
     }
 
@@ -176,7 +178,8 @@ impl Worker {
             }
             ControlFrame::RecoveryReady { recovery_id, lease_ms } => self.recovered(now, &recovery_id, lease_ms),
             ControlFrame::WorkerExecutionLease { lease_ms } => {
-                if self.session.as_ref().is_some_and(Session::is_live) {
+                // While a replay goes on it is renewed too.
+                if self.session.as_ref().is_some_and(Session::is_known) {
                     self.grant(now, Duration::from_millis(lease_ms));
                 }
             }
@@ -212,11 +215,13 @@ impl Worker {
 
     fn recover(&mut self, now: Now, recovery: RecoveryId, requests: &[OperationId], offsets: &[OutputOffset]) {
         if requests.len() > 2 * limits::OPERATIONS_HELD_MAX {
-            return self.end_session(now, Some((1002, "too many requests")), "too many requests");
+            return self.end_session(now, Some(CLOSE_PROTOCOL), "too many requests");
         }
         self.window.rewind();
-        for wanted in offsets {
-            self.window.wanted(&wanted.run_id, wanted.stream, wanted.next_offset);
+        for OutputOffset { run_id, stream, next_offset } in offsets {
+            if let Some(attempt) = self.operations.of_run(run_id).map(|entry| entry.row.attempt) {
+                self.window.wanted(run_id, attempt, *stream, *next_offset);
+            }
         }
         let mut ids = Vec::new();
         for id in requests {
@@ -226,6 +231,9 @@ impl Worker {
                 Some(entry) if entry.phase != Phase::Leaving => {}
                 _ => ids.push(id.clone()),
             }
+        }
+        for wanted in offsets {
+            self.leave_if_over(&wanted.run_id);
         }
         if let Some(session) = &mut self.session {
             session.enter(now, Stage::Recalling(recovery.clone()));
@@ -243,7 +251,7 @@ impl Worker {
             return;
         }
         let living = self.operations.iter().filter(|entry| entry.phase != Phase::Leaving);
-        let mut operations: Vec<Report> = living.map(|entry| entry.report()).collect();
+        let mut operations: Vec<Report> = living.map(|entry| entry.report(&self.window)).collect();
         let found: Vec<_> = found
             .into_iter()
             .filter(|(id, _)| self.operations.get(id).is_none_or(|entry| entry.phase == Phase::Leaving))

@@ -241,8 +241,13 @@ impl Worker {
         let boot = now.boot.saturating_sub(self.last.boot);
         let awake = now.awake.saturating_sub(self.last.awake);
         self.last = now;
-        if boot.saturating_sub(awake) >= limits::SHELL_TURN_MAX {
+        let slept = boot.saturating_sub(awake);
+        if slept >= limits::SHELL_TURN_MAX {
             self.wake(now);
+        }
+        if slept >= limits::WORKER_SILENCE {
+            // The relay has given the connection up.
+            self.dial_now(now);
         }
         if self.leave.expire(now) {
             self.commit(Doing::Generation(self.leave.generation()));
@@ -407,7 +412,7 @@ impl Worker {
         }
         while let Some(id) = session.next_news() {
             if let Some(entry) = self.operations.get(&id).filter(|entry| !entry.phase.is_over()) {
-                return Some(WorkerFrame::OperationState(entry.report()));
+                return Some(WorkerFrame::OperationState(entry.report(&self.window)));
             }
         }
         None

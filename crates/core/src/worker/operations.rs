@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ledger::{Known, Row};
+use super::window::Window;
 use crate::id::{OperationId, RunId};
 use crate::limits;
 use crate::operation::{Kind, OnLeaseExpiry, Outcome, State, Streams};
@@ -85,12 +86,12 @@ impl Entry {
     }
 
     /// How it stands, for the relay.
-    pub fn report(&self) -> Report {
+    pub fn report(&self, window: &Window) -> Report {
         Report {
             request_id: self.id().clone(),
             state: self.row.state,
             run_id: self.row.operation.run_id.clone(),
-            written: self.row.written.clone(),
+            written: self.run().map(|run| window.written(run)).unwrap_or_default(),
             output_stalled: self.stalled,
         }
     }

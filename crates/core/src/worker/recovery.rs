@@ -93,6 +93,11 @@ impl Session {
         self.stage == Stage::Live
     }
 
+    /// Whether the relay knows what we have: it is live, or a replay goes on.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.stage, Stage::Greeting | Stage::Recalling(_))
+    }
+
     /// Whether output may go.
     pub fn takes_output(&self) -> bool {
         matches!(self.stage, Stage::Replaying(..) | Stage::Live)

@@ -105,12 +105,13 @@ impl Window {
     }
 
     /// The relay says where it wants a stream from; its word counts, in either direction. Only after [`Window::rewind`].
-    pub fn wanted(&mut self, run: &RunId, stream: Stream, offset: u64) {
+    pub fn wanted(&mut self, run: &RunId, attempt: u32, stream: Stream, offset: u64) {
         let key = (run.clone(), stream);
-        let Some(cursor) = self.streams.get_mut(&key) else { return };
+        let cursor = self.streams.entry(key.clone()).or_default();
         if cursor.acked < offset {
             self.dirty.insert(key.clone());
         }
+        cursor.attempt = attempt;
         (cursor.acked, cursor.sent, cursor.read) = (offset, offset, offset);
         self.enqueue(&key);
     }
@@ -236,6 +237,12 @@ impl Window {
     /// Smoothed time from sending a piece to its acknowledgement; zero until there was one.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
+    }
+
+    /// Output of a run, in bytes per stream.
+    pub fn written(&self, run: &RunId) -> Streams {
+        let of_run = |stream| Some((stream, self.streams.get(&(run.clone(), stream))?.written));
+        Stream::ALL.into_iter().filter_map(of_run).filter(|(_, written)| *written > 0).collect()
     }
 
     /// Bytes of a run that are not acknowledged.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::limits;
+use crate::wire::worker::CLOSE_PROTOCOL;
 
 #[test]
 fn an_operation_is_received_only_when_it_stands_in_the_ledger_and_starts_after_that() {
@@ -141,7 +142,7 @@ fn a_malformed_operation_is_refused_and_an_unreadable_one_too() {
     rig.tell(Input::Unreadable(rig.socket, error, ControlFrame::request_id(&text)));
     assert_eq!(refusal(&rig.written()), Code::InvalidRequest);
     rig.tell(Input::Unreadable(rig.socket, error, None));
-    assert!(rig.has(&Output::Close(rig.socket, 1002, "malformed message")));
+    assert!(rig.has(&Output::Close(rig.socket, CLOSE_PROTOCOL.0, CLOSE_PROTOCOL.1)));
 }
 
 #[test]

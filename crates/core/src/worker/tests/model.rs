@@ -575,6 +575,7 @@ impl World {
                 self.run(&Op::AckOutput { at });
                 self.run(&Op::Ack { at });
             }
+            self.run(&Op::Renew);
             self.run(&Op::Pass { millis: 1000 });
         }
         let snapshot = self.rig.worker.snapshot(self.rig.now);

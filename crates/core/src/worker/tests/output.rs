@@ -88,6 +88,30 @@ fn the_relays_word_on_what_it_has_counts_in_either_direction() {
 }
 
 #[test]
+fn output_that_a_recovery_shows_to_be_there_ends_an_operation_whose_end_was_acknowledged() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.run(1, 1, RunNews::Ended(ended(0, 10)));
+    assert_eq!(rig.output(), [(1, 0, 10)]);
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(1) });
+    rig.lose();
+    rig.open();
+    rig.recover(2, &[], &[(1, 10)]);
+    assert!(rig.has(&Output::Remove(run(1), 1)) && rig.ledger.rows[0].acked);
+}
+
+#[test]
+fn what_the_relay_has_of_a_run_that_is_not_found_yet_is_not_sent_when_it_is() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.restart();
+    rig.open();
+    rig.recover(2, &[1], &[(1, 3 * PIECE)]);
+    rig.attach(1, 1, 4 * PIECE);
+    assert_eq!(rig.output(), [(1, 3 * PIECE, PIECE)]);
+}
+
+#[test]
 fn recovery_replays_at_most_one_window_before_it_is_complete() {
     let mut rig = Rig::live();
     rig.started(exec(1));

@@ -53,7 +53,7 @@ fn ends_are_kept_until_acknowledged_and_offered_after_each_reconnect() {
             request_id: op(1),
             state: State::Completed,
             run_id: Some(run(1)),
-            written: streams(0),
+            written: Streams::new(),
             output_stalled: None,
         };
         assert_eq!(*operations, [report], "what was never received is not named");
@@ -83,6 +83,18 @@ fn what_cannot_be_looked_up_is_not_told_as_never_received() {
     let (ticket, _) = rig.held.pop_front().unwrap();
     rig.tell(Input::Committed(ticket, Err(LedgerError::Failed)));
     assert!(rig.has(&Output::Close(rig.socket, CLOSE_RECOVERY.0, CLOSE_RECOVERY.1)));
+}
+
+#[test]
+fn the_lease_is_renewed_while_a_replay_goes_on() {
+    let mut rig = Rig::new();
+    rig.open();
+    let renew = ControlFrame::WorkerExecutionLease { lease_ms: 120_000 };
+    rig.say(renew.clone());
+    assert_eq!(rig.worker.snapshot(rig.now).lease_ends_at, None);
+    rig.request(1, &[], &[]);
+    rig.say(renew);
+    assert_eq!(rig.worker.snapshot(rig.now).lease_ends_at, Some(rig.now.boot + S * 120));
 }
 
 #[test]
@@ -128,6 +140,14 @@ fn after_a_change_of_network_a_second_socket_is_dialled_beside_a_silent_one() {
     rig.recover(2, &[], &[]);
     rig.tell(Input::Closed(old, None));
     assert_eq!(rig.worker.state(), LinkState::Healthy, "an end of an old socket says nothing");
+}
+
+#[test]
+fn after_a_sleep_that_no_connection_survives_it_is_dialled_at_once() {
+    let mut rig = Rig::live();
+    rig.sleep(limits::WORKER_SILENCE);
+    assert!(rig.dial().is_some());
+    assert!(rig.has(&Output::Ping(rig.socket)), "and the old one is asked, in case nobody noticed");
 }
 
 #[test]
