@@ -10,8 +10,4 @@ mod system;
 mod system;
 
 pub(crate) use lines::{Lines, write_line};
-#[cfg(windows)]
-pub(crate) use system::Listener;
-pub(crate) use system::{Stream, accept, close, connect, listen};
-#[cfg(unix)]
-pub(crate) use tokio::net::UnixListener as Listener;
+pub(crate) use system::{Accepted, Listener, Stream, accept, close, connect, listen};

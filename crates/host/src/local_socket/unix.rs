@@ -7,7 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
+/// The end of who connected.
 pub(crate) type Stream = UnixStream;
+/// The end of who listens.
+pub(crate) type Accepted = UnixStream;
+/// Who listens.
+pub(crate) type Listener = UnixListener;
 
 /// The longest path a socket may have, on the system that allows least.
 const PATH_MAX: usize = 103;

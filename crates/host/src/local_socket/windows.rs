@@ -5,7 +5,10 @@ use std::path::Path;
 
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
 
+/// The end of who connected.
 pub(crate) type Stream = NamedPipeClient;
+/// The end of who listens.
+pub(crate) type Accepted = NamedPipeServer;
 
 /// A pipe that listens, and its name for the next one.
 #[derive(Debug)]

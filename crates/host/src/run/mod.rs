@@ -9,13 +9,18 @@ mod claim;
 mod folder;
 mod leftovers;
 mod look;
+mod runner;
 mod start;
+#[cfg(all(test, unix))]
+mod tests;
 
 pub use attach::{Asker, Attached, attach};
 pub use claim::claim;
+pub(crate) use folder::sync_folder;
 pub use folder::{folder, prepare, socket, spec};
 pub use leftovers::{Leftovers, kill_leftovers};
 pub use look::{Found, look};
+pub use runner::main;
 pub use start::Starter;
 
 use std::time::Duration;

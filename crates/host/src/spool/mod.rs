@@ -4,5 +4,7 @@
 //! last one stays, because it says how much was written.
 
 mod reader;
+mod writer;
 
 pub use reader::{Read, Reader, remove, trim, written};
+pub(crate) use writer::Writer;

@@ -72,7 +72,7 @@ impl Reader {
 }
 
 /// The segments in a folder, in their order.
-fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
+pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         all.extend(entry?.file_name().to_str().and_then(Segment::parse));
