@@ -72,6 +72,17 @@ impl FakeWorker {
     /// # Panics
     /// If it asks for something else.
     pub async fn hello(&mut self) -> Wanted {
+        self.say_hello().await;
+        match self.frame().await {
+            ControlFrame::RecoveryRequest { recovery_id, requests, output_offsets } => {
+                Wanted { recovery: recovery_id, requests, offsets: output_offsets }
+            }
+            other => panic!("no recovery_request: {other:?}"),
+        }
+    }
+
+    /// Says hello.
+    pub async fn say_hello(&mut self) {
         let hello = WorkerFrame::Hello {
             resumable_protocol: 1,
             runtime_id: self.runtime.clone(),
@@ -80,12 +91,6 @@ impl FakeWorker {
             host_info: HostInfo { hostname: "fake".into(), ..HostInfo::default() },
         };
         self.say(hello).await;
-        match self.frame().await {
-            ControlFrame::RecoveryRequest { recovery_id, requests, output_offsets } => {
-                Wanted { recovery: recovery_id, requests, offsets: output_offsets }
-            }
-            other => panic!("no recovery_request: {other:?}"),
-        }
     }
 
     /// Tells what it has.

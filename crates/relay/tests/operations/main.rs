@@ -6,4 +6,8 @@
 mod common;
 mod stage;
 
+mod crashes;
 mod flow;
+mod reading;
+mod rights;
+mod sockets;
