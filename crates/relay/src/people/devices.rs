@@ -249,7 +249,7 @@ pub(crate) fn revoke(db: &Connection, now: i64, device: &Device, news: &mut Vec<
 
 /// Forgets what is remembered of the links of devices that are not let in any more.
 pub(crate) fn forget_links(db: &Connection) -> Result<(), ApiError> {
-    for table in ["catalogues", "keyed_calls"] {
+    for table in ["catalogues", "calls"] {
         let sql = format!("DELETE FROM {table} WHERE device NOT IN (SELECT id FROM devices WHERE revoked IS NULL)");
         db.execute(&sql, [])?;
     }
