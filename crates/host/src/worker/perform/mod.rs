@@ -10,6 +10,9 @@ mod git;
 mod projects;
 mod workspace;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
