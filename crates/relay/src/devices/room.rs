@@ -96,6 +96,11 @@ impl DeviceRoom {
         self.wait(&mut self.state.lock(), |waiter| Input::Open { waiter, call: Box::new(call) })
     }
 
+    /// Whether a call has not left the switchboard.
+    pub(super) fn holds(&self, call: &CallId) -> bool {
+        self.state.lock().board.holds(call)
+    }
+
     /// Waits for a promoted call too. `None`: it is over, and its record says how, or will when the store's queue is through.
     pub(super) fn attend(self: &Arc<Self>, call: &CallId) -> Option<CallHandle> {
         let mut state = self.state.lock();

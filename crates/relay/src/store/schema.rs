@@ -155,6 +155,13 @@ mod tests {
             )
             .unwrap();
         }
+        if steps == 2 || steps == 3 {
+            db.execute_batch(
+                "INSERT INTO keyed_calls (device, principal, tool, key, account, digest, call, budget_ms, control, opened)
+                 VALUES ('dev_x', 'p', 't', 'k', 'acct_x', x'04', 'call_x', 5, 0, 1);",
+            )
+            .unwrap();
+        }
         db
     }
 
@@ -169,6 +176,10 @@ mod tests {
             let kept = "SELECT a.name || d.name || p.access_expires FROM accounts a JOIN devices d ON d.account = a.id
                         JOIN grants g ON g.device = d.id JOIN pairs p ON p.grant_id = g.id";
             assert_eq!(db.query_row(kept, [], |row| row.get::<_, String>(0)).unwrap(), "adalaptop9", "from {steps}");
+            let calls =
+                "SELECT count(*) FROM calls WHERE call = 'call_x' AND key = 'k' AND handle IS NULL AND digest = x'04'";
+            let keyed: usize = db.query_row(calls, [], |row| row.get(0)).unwrap();
+            assert_eq!(keyed, usize::from(steps == 2 || steps == 3), "from {steps}");
         }
     }
 }

@@ -5,5 +5,7 @@
 mod attacks;
 mod defects;
 mod eras;
+mod handles;
 mod listing;
 mod stage;
+mod tasks;

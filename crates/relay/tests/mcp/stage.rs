@@ -14,19 +14,33 @@ pub struct Stage {
     pub url: String,
     pub token: String,
     device_token: String,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Stage {
     pub async fn start() -> Stage {
+        Stage::with(|_| {}).await
+    }
+
+    /// A relay with other options.
+    pub async fn with(change: impl FnOnce(&mut RelayOptions)) -> Stage {
         let dir = tempfile::tempdir().unwrap();
-        let relay = holdfast_relay::start(RelayOptions::loopback(0, dir.path())).await.unwrap();
+        let mut options = RelayOptions::loopback(0, dir.path());
+        change(&mut options);
+        let relay = holdfast_relay::start(options).await.unwrap();
         let owner = relay.admin.ensure_owner("anna").await.unwrap();
         let device = relay.admin.enrol_local(&owner.id, "desk").await.unwrap();
-        let mut stage =
-            Stage { url: relay.mcp_url(), relay, token: String::new(), device_token: device.token, _dir: dir };
+        let mut stage = Stage { url: relay.mcp_url(), relay, token: String::new(), device_token: device.token, dir };
         stage.token = stage.token_of("first", None).await.0;
         stage
+    }
+
+    /// The relay dies as it stands, and another one starts in its folder.
+    pub async fn crash(self) -> Stage {
+        let Stage { relay, token, device_token, dir, .. } = self;
+        drop(relay);
+        let relay = holdfast_relay::start(RelayOptions::loopback(0, dir.path())).await.unwrap();
+        Stage { url: relay.mcp_url(), relay, token, device_token, dir }
     }
 
     /// A token of the first account: the bearer text and its id.

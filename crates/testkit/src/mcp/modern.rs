@@ -48,7 +48,7 @@ impl Modern {
             ("mcp-method".into(), method.into()),
             ("accept".into(), "application/json, text/event-stream".into()),
         ];
-        if let Some(name) = params["name"].as_str() {
+        if let Some(name) = params["name"].as_str().or(params["taskId"].as_str()) {
             headers.push(("mcp-name".into(), name.into()));
         }
         ModernRequest { client: self, method: method.into(), params, meta, id, headers }
@@ -88,6 +88,13 @@ impl ModernRequest<'_> {
     #[must_use]
     pub fn progress(self, token: &str) -> Self {
         self.meta("progressToken", token)
+    }
+
+    /// Declares that this client takes tasks.
+    #[must_use]
+    pub fn tasks(self) -> Self {
+        let declared = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        self.meta("io.modelcontextprotocol/clientCapabilities", declared)
     }
 
     /// Uses this JSON-RPC id.

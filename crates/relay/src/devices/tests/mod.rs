@@ -2,6 +2,7 @@
 
 mod calls;
 mod fake;
+mod kept;
 mod keys;
 mod sockets;
 mod upgrade;
