@@ -152,6 +152,9 @@ impl Drill {
                     if let Some(link) = &running.link {
                         link.cut(cut);
                     }
+                    if let Some(worker) = &running.worker {
+                        worker.cut(cut).await;
+                    }
                     self.tell("cut", format!("the link is cut for {} s", cut.as_secs_f32())).await;
                 }
                 got = answer.as_mut(), if answered.is_none() => {

@@ -107,6 +107,14 @@ warnings! {
     PolicyNotLoosened = "policy_not_loosened", Warning, Some(Action::Restart);
     /// The disk is nearly full.
     DiskLow = "disk_low", Warning, None;
+    /// The disk is too full to receive durable operations.
+    StorageFull = "storage_full", NeedsYou, None;
+    /// The ledger of durable operations was damaged and set aside; what it knew is unknown now.
+    LedgerSetAside = "ledger_set_aside", Warning, Some(Action::ReadLog);
+    /// Another machine works with this device's credential, so the relay refuses this worker.
+    WorkerRefused = "worker_refused", NeedsYou, Some(Action::TryNow);
+    /// The worker could not start; the text says why.
+    WorkerFailed = "worker_failed", NeedsYou, Some(Action::ReadLog);
     /// The embedded relay could not start or ended.
     RelayFailed = "relay_failed", NeedsYou, Some(Action::ReadLog);
     /// The engines could not start; the text says why.

@@ -94,6 +94,9 @@ impl Running {
             }
             Command::TryNow {} => {
                 self.link.as_ref().ok_or_else(no_such_engine)?.try_now();
+                if let Some(worker) = self.worker.as_ref().filter(|_| self.wanted.runs(Engine::Worker)) {
+                    worker.try_now().await;
+                }
                 Ok(done())
             }
             Command::Reload {} => {
@@ -112,12 +115,22 @@ impl Running {
             Command::DeviceToken { relay, token } => {
                 let relay = relay_address(&relay)?;
                 match &self.link {
-                    Some(link) => link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub).await?,
+                    Some(link) => {
+                        link.enrolled_at(&relay, secret(token), &self.secrets, &self.hub).await?;
+                        if self.wanted.runs(Engine::Worker) {
+                            self.start_worker().await?;
+                        }
+                    }
                     None => store_credential(&self.secrets, &relay, token).await?,
                 }
                 Ok(json!({"relay": relay.origin().ascii_serialization()}))
             }
             Command::CutAllAccess {} => {
+                if let Some(worker) = &self.worker {
+                    self.keep_wanted(Some(Engine::Worker), false).await;
+                    worker.cancel_all().await;
+                    worker.stop(&self.hub, &self.now).await;
+                }
                 if let Some(link) = &self.link {
                     self.keep_wanted(Some(Engine::Link), false).await;
                     let at_once = CancellationToken::new();
@@ -147,7 +160,12 @@ impl Running {
                     false => Err(CommandError::new("not_found", "no call waits for this answer any more")),
                 }
             }
-            Command::OperationCancel { .. } | Command::OperationDismiss { .. } => Err(no_such_engine()),
+            Command::OperationCancel { operation } => {
+                self.worker.as_ref().ok_or_else(no_such_engine)?.cancel(&operation).await
+            }
+            Command::OperationDismiss { operation } => {
+                self.worker.as_ref().ok_or_else(no_such_engine)?.dismiss(&operation).await
+            }
             Command::SeatTake { wait, force } => {
                 let channel = self.channel().await?;
                 self.keep_wanted(Some(Engine::Channels), true).await;
@@ -201,7 +219,25 @@ impl Running {
             };
             link.run(relay.as_deref(), &self.secrets, &self.hub).await?;
         }
+        if self.worker.is_some() && wanted(Engine::Worker) {
+            known = true;
+            self.start_worker().await?;
+        }
         if known { Ok(done()) } else { Err(no_such_engine()) }
+    }
+
+    /// Starts the worker, if there is one. One for the relay in this process waits until that runs.
+    pub(super) async fn start_worker(&self) -> Result<(), StartError> {
+        let (Some(link), Some(worker)) = (&self.link, &self.worker) else { return Ok(()) };
+        let relay = match &self.relay {
+            Some(relay) => Some(relay.lock().await),
+            None => None,
+        };
+        if relay.as_ref().is_some_and(|relay| !relay.runs()) {
+            self.hub.engine(Engine::Worker, EngineState::Stopped);
+            return Ok(());
+        }
+        worker.run(link, relay.as_deref(), &self.secrets, &self.hub).await
     }
 
     async fn stop(&self, engine: Option<Engine>) -> Result<Value, CommandError> {
@@ -212,6 +248,10 @@ impl Running {
         if let (Some(channel), true) = (channel, wanted(Engine::Channels)) {
             known = true;
             channel.stop(&self.hub, &self.now).await;
+        }
+        if let (Some(worker), true) = (&self.worker, wanted(Engine::Worker)) {
+            known = true;
+            worker.stop(&self.hub, &self.now).await;
         }
         if let (Some(link), true) = (&self.link, wanted(Engine::Link)) {
             known = true;

@@ -114,7 +114,15 @@ impl LinkEngine {
         Ok(engine)
     }
 
-    fn relay(&self) -> Url {
+    pub(super) fn executor(&self) -> Arc<LocalExecutor> {
+        Arc::clone(&self.executor)
+    }
+
+    pub(super) fn ca_file(&self) -> Option<std::path::PathBuf> {
+        self.settings.ca_file.clone()
+    }
+
+    pub(super) fn relay(&self) -> Url {
         self.relay.lock().clone()
     }
 
@@ -177,22 +185,26 @@ impl LinkEngine {
         if let Some(link) = self.handle() {
             link.start();
         } else {
-            let known = secrets.find(&self.secret_name()).await?;
-            let token = match embedded {
-                Some(relay) => {
-                    let token = enrolled(relay, secrets, known).await?;
-                    *self.relay.lock() = relay.own_address().ok_or(link::LinkError::Address("is missing"))?;
-                    Some(token)
-                }
-                None => known,
-            };
-            match token {
+            match self.credential(embedded, secrets).await? {
                 Some(token) => self.connect(token, hub).await?,
                 None => hub.no_credential(self.relay().as_str()),
             }
         }
         hub.engine(Engine::Link, EngineState::Running);
         Ok(())
+    }
+
+    /// This machine's credential at its relay, if it has one. At the relay in this process, which has to run, it gets one.
+    pub(super) async fn credential(
+        &self,
+        embedded: Option<&RelayEngine>,
+        secrets: &Secrets,
+    ) -> Result<Option<SecretString>, StartError> {
+        let known = secrets.find(&self.secret_name()).await?;
+        let Some(relay) = embedded else { return Ok(known) };
+        let token = enrolled(relay, secrets, known).await?;
+        *self.relay.lock() = relay.own_address().ok_or(link::LinkError::Address("is missing"))?;
+        Ok(Some(token))
     }
 
     /// Stops the link: calls may finish, unless `now` is cancelled.
@@ -234,7 +246,7 @@ impl LinkEngine {
     /// The relay, this device's credential, and the certificates to trust besides: what the drill calls with.
     pub(crate) fn caller(&self) -> Option<(Url, SecretString, Option<std::path::PathBuf>)> {
         let token = self.link.lock().as_ref().map(|(_, token)| token.clone())?;
-        Some((self.relay(), token, self.settings.ca_file.clone()))
+        Some((self.relay(), token, self.ca_file()))
     }
 
     pub(super) fn set_policy(&self, policy: &PolicyConfig, hub: &StatusHub) {

@@ -8,6 +8,7 @@ mod options;
 mod relay_engine;
 mod reload;
 mod wanted;
+mod worker_engine;
 
 pub(crate) use dispatch::done;
 pub use dispatch::{CommandError, offline};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use holdfast_core::command::Engine;
 use holdfast_core::limits;
-use holdfast_core::status::LinkState;
+use holdfast_core::status::{EngineState, LinkState};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +35,7 @@ use crate::status_hub::StatusHub;
 use channels_engine::ChannelsEngine;
 use link_engine::LinkEngine;
 use relay_engine::RelayEngine;
+use worker_engine::WorkerEngine;
 
 /// Engines that run, and what their parts share.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub(crate) struct Running {
     config: Mutex<Config>,
     relay: Option<Mutex<RelayEngine>>,
     pub(crate) link: Option<LinkEngine>,
+    /// Absent where the link is, and for a relay that knows no durable operations.
+    pub(crate) worker: Option<WorkerEngine>,
     /// Absent until a channel is set up that can be used.
     channels: Mutex<Option<ChannelsEngine>>,
     channel_changed: Notify,
@@ -97,6 +101,7 @@ impl Running {
                 return Err(error);
             }
         };
+        let worker = link.as_ref().filter(|_| config.link.compat.is_none()).map(|_| WorkerEngine::new(dirs, &config));
         let running = Arc::new(Running {
             dirs: dirs.clone(),
             hub: Arc::clone(hub),
@@ -106,6 +111,7 @@ impl Running {
             config: Mutex::new(config),
             relay: relay.map(Mutex::new),
             link,
+            worker,
             channels: Mutex::default(),
             channel_changed: Notify::new(),
             wanted: Arc::new(wanted),
@@ -113,6 +119,12 @@ impl Running {
             now: now.clone(),
             tasks: TaskTracker::new(),
         });
+        match &running.worker {
+            Some(_) if !running.wanted.runs(Engine::Worker) => hub.engine(Engine::Worker, EngineState::Stopped),
+            // Why it failed stands among the warnings.
+            Some(_) => _ = running.start_worker().await,
+            None => {}
+        }
         running.renew_channel(true).await;
         running.tasks.spawn(reload::follow(Arc::clone(&running)));
         Ok(running)
@@ -124,6 +136,10 @@ impl Running {
         self.ended.cancel();
         if let Some(channel) = self.channels.lock().await.take() {
             channel.shutdown(&self.now).await;
+        }
+        if let Some(worker) = &self.worker {
+            worker.stop(&self.hub, &self.now).await;
+            worker.shutdown().await;
         }
         if let Some(link) = &self.link {
             link.stop(&self.hub, &self.now).await;

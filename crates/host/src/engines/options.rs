@@ -12,6 +12,7 @@ use crate::link::LinkError;
 use crate::lock::LockError;
 use crate::paths::{Dirs, WorkspaceError};
 use crate::secrets::SecretError;
+use crate::worker::WorkerError;
 
 /// What engines are started with.
 #[derive(Debug, Clone)]
@@ -151,6 +152,9 @@ pub enum StartError {
     /// The link.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The worker.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
     /// The loopback API.
     #[error("the local API cannot listen: {0}")]
     Api(std::io::Error),

@@ -84,12 +84,18 @@ impl RelayEngine {
         self.handle.as_ref().is_some_and(|h| h.state().auth.device(token).is_ok())
     }
 
+    /// Where it listens, or would.
+    pub(super) fn port(&self) -> Option<u16> {
+        let port = self.handle.as_ref().map_or(self.options.listen.port(), |h| h.addr.port());
+        (port > 0).then_some(port)
+    }
+
     /// How this machine's own link reaches it.
     pub(super) fn own_address(&self) -> Option<Url> {
         if let (Some(url), false) = (&self.options.public_url, self.options.exposure == Exposure::Loopback) {
             return Some(url.clone());
         }
-        let port = self.handle.as_ref().map_or(self.options.listen.port(), |h| h.addr.port());
+        let port = self.port().unwrap_or_default();
         let ip = match self.options.listen.ip() {
             ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             ip => ip,

@@ -78,6 +78,9 @@ impl Running {
             }
             link.set_keep_awake(applied.running.power.keep_awake);
         }
+        if let Some(worker) = &self.worker {
+            worker.set_reach(&applied.running.sync, &applied.running.forward);
+        }
         if applied.running.channel != config.channel {
             self.channel_changed.notify_one();
         }

@@ -14,6 +14,7 @@ mod tests;
 mod tries;
 mod types;
 
+pub(crate) use ledger::Aside;
 pub(crate) use run::spawn;
 pub use types::WorkerError;
 pub(crate) use types::{WorkerHandle, WorkerObserver, WorkerOptions};

@@ -17,7 +17,9 @@ use holdfast_core::time::Now;
 use holdfast_core::wire::WireError;
 use holdfast_core::wire::worker::{ControlFrame, WORKER_PATH};
 use holdfast_core::worker::{Found, Input, LedgerError, Output, Piece, RunNews, Settings, Snapshot, Ticket, Worker};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -95,9 +97,10 @@ pub(crate) fn spawn(options: WorkerOptions, observer: Arc<dyn WorkerObserver>) -
     }
     let mut random = [0; RuntimeId::RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|_| WorkerError::Random)?;
-    let Opened { ledger, stored, set_aside } = Ledger::open(&dir)?;
-    if let Some(to) = set_aside {
-        observer.set_aside(to);
+    let owner = Sha256::digest(options.token.expose_secret().as_bytes());
+    let Opened { ledger, stored, set_aside } = Ledger::open(&dir, owner.into())?;
+    if let Some((why, to)) = set_aside {
+        observer.set_aside(why, &to);
     }
     let tries_known = stored.rows.iter().filter_map(|living| {
         let run = living.row.operation.run_id.as_ref()?;

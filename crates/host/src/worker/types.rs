@@ -1,6 +1,6 @@
 //! What a holder of the worker sees of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
+use super::ledger::Aside;
 use super::run::Event;
 use crate::config::{ForwardConfig, SyncConfig};
 use crate::exec::LocalExecutor;
@@ -57,9 +58,6 @@ pub enum WorkerError {
     /// Its folders.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The program that looks after runs.
-    #[error("runners cannot be started: {0}")]
-    Runner(std::io::Error),
     /// The operating system gave no random bytes.
     #[error("no random bytes")]
     Random,
@@ -73,8 +71,8 @@ pub(crate) trait WorkerObserver: Send + Sync + 'static {
     fn step(&self, step: Step);
     /// Something for the log.
     fn told(&self, told: Told);
-    /// The ledger was damaged and set aside here; what it knew is unknown now.
-    fn set_aside(&self, to: PathBuf);
+    /// An earlier ledger was set aside here; what it knew is unknown now.
+    fn set_aside(&self, why: Aside, to: &Path);
 }
 
 /// Steers a running worker. Cloning shares it; the task ends with [`WorkerHandle::end`].

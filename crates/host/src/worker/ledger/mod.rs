@@ -9,6 +9,7 @@ mod schema;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use holdfast_core::limits;
@@ -33,28 +34,53 @@ pub(super) struct Opened {
     pub(super) ledger: Ledger,
     /// What is not over.
     pub(super) stored: Stored,
-    /// Where a damaged ledger was put; this one is new then.
-    pub(super) set_aside: Option<PathBuf>,
+    /// Why and where an earlier ledger was set aside; this one is new then.
+    pub(super) set_aside: Option<(Aside, PathBuf)>,
+}
+
+/// Why a ledger is set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aside {
+    /// It is damaged.
+    Damaged,
+    /// It is another device's: what it knows is no business of this one's relay.
+    OfAnother,
 }
 
 impl Ledger {
-    /// Opens or makes the ledger of a folder. One that is damaged is set aside. Blocks.
-    pub(super) fn open(folder: &Path) -> Result<Opened, StoreError> {
-        let (store, set_aside) = Store::open_or_set_aside(folder, &LAYOUT)?;
-        match store.read_now(stored) {
-            Ok(stored) => Ok(Opened { ledger: Ledger(store), stored, set_aside }),
-            Err(StoreError::Damaged) if set_aside.is_none() => {
-                store.close();
-                let set_aside = Some(Store::set_aside(folder, &LAYOUT)?);
-                let store = Store::open(folder, &LAYOUT)?;
-                let stored = store.read_now(stored)?;
-                Ok(Opened { ledger: Ledger(store), stored, set_aside })
-            }
+    /// Opens or makes the ledger of a folder for the device whose credential has this SHA-256. One that is damaged or
+    /// another device's is set aside. Blocks.
+    pub(super) fn open(folder: &Path, owner: [u8; 32]) -> Result<Opened, StoreError> {
+        let (store, damaged) = Store::open_or_set_aside(folder, &LAYOUT)?;
+        let mut set_aside = damaged.map(|to| (Aside::Damaged, to));
+        let ledger = Ledger(store);
+        let why = match ledger.belongs_to(owner).and_then(|ours| Ok((ours, ledger.0.read_now(stored)?))) {
+            Ok((true, stored)) => return Ok(Opened { ledger, stored, set_aside }),
+            Ok((false, _)) => Aside::OfAnother,
+            Err(StoreError::Damaged) if set_aside.is_none() => Aside::Damaged,
             Err(error) => {
-                store.close();
-                Err(error)
+                ledger.close();
+                return Err(error);
             }
-        }
+        };
+        ledger.close();
+        set_aside = Some((why, Store::set_aside(folder, &LAYOUT)?));
+        let ledger = Ledger(Store::open(folder, &LAYOUT)?);
+        ledger.belongs_to(owner)?;
+        let stored = ledger.0.read_now(stored)?;
+        Ok(Opened { ledger, stored, set_aside })
+    }
+
+    /// Whether it is this device's; a new one is from now on.
+    fn belongs_to(&self, owner: [u8; 32]) -> Result<bool, StoreError> {
+        let (tell, told) = mpsc::channel();
+        let claim = move |db: &Connection| {
+            db.execute("UPDATE ledger SET owner = ?1 WHERE owner IS NULL", params![owner])?;
+            Ok::<_, StoreError>(db.query_row("SELECT owner = ?1 FROM ledger", params![owner], |row| row.get(0))?)
+        };
+        // It waits for the answer below.
+        self.0.submit_final(claim, move |outcome| _ = tell.send(outcome));
+        told.recv().unwrap_or(Err(StoreError::Closed))
     }
 
     /// Makes changes durable, all or none, in the order in which they are handed in. Never blocks; `done` runs on the thread

@@ -10,10 +10,11 @@ const OPERATIONS: &str = "
 CREATE TABLE ledger (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     id TEXT NOT NULL,
+    owner BLOB,
     generation INTEGER NOT NULL,
     configured BLOB
 ) STRICT;
-INSERT INTO ledger VALUES (1, 'ledger_' || lower(hex(randomblob(16))), 0, NULL);
+INSERT INTO ledger VALUES (1, 'ledger_' || lower(hex(randomblob(16))), NULL, 0, NULL);
 CREATE TABLE operations (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

@@ -1,4 +1,3 @@
-use std::sync::mpsc;
 use std::time::Instant;
 
 use holdfast_core::id::{OperationId, RunId};
@@ -7,6 +6,8 @@ use holdfast_core::policy::Role;
 use holdfast_core::worker::{Known, Row};
 
 use super::*;
+
+const OWNER: [u8; 32] = [7; 32];
 
 fn id(n: u8) -> OperationId {
     OperationId::mint([n; 16])
@@ -64,7 +65,7 @@ fn known(row: &Row) -> Option<Known> {
 #[test]
 fn what_is_not_over_is_there_after_a_reopening_in_the_order_of_admission_and_what_is_over_is_remembered() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, stored, set_aside } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, stored, set_aside } = Ledger::open(dir.path(), OWNER).unwrap();
     assert_eq!((stored.rows.len(), stored.offsets.len(), stored.generation, stored.config), (0, 0, 0, None));
     assert_eq!(set_aside, None);
     for n in [3, 1, 2] {
@@ -90,7 +91,7 @@ fn what_is_not_over_is_there_after_a_reopening_in_the_order_of_admission_and_wha
     let life = stored.ledger;
     ledger.close();
 
-    let Opened { ledger, stored, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     assert_eq!((stored.ledger, stored.generation, stored.config), (life, 5, Some(config)));
     let rows: Vec<Row> = stored.rows.into_iter().map(|living| living.row).collect();
     let started = Row { state: State::Running, attempt: 2, generation: 5, ..row(3) };
@@ -103,7 +104,7 @@ fn what_is_not_over_is_there_after_a_reopening_in_the_order_of_admission_and_wha
 #[test]
 fn of_many_that_admit_the_same_operation_at_once_exactly_one_inserts_it() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -131,7 +132,7 @@ fn of_many_that_admit_the_same_operation_at_once_exactly_one_inserts_it() {
 #[test]
 fn a_tombstone_or_a_cancelled_session_keeps_an_operation_from_being_admitted() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     let none = Found { known: None, cancelled: true };
     assert_eq!(one(&ledger, Change::Cancel { id: id(1) }), Found::default());
     assert_eq!(one(&ledger, Change::Cancel { id: id(1) }), none);
@@ -150,7 +151,7 @@ fn a_tombstone_or_a_cancelled_session_keeps_an_operation_from_being_admitted() {
     assert_eq!(admit(&ledger, row(1)), Found { known: known(&settled), cancelled: false });
 
     ledger.close();
-    let Opened { stored, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     let marks: Vec<_> = stored.rows.iter().map(|l| (l.row.operation.request_id.clone(), l.row.cancelled)).collect();
     assert_eq!(marks, [(id(2), true), (id(4), false), (id(1), true)]);
 }
@@ -158,7 +159,7 @@ fn a_tombstone_or_a_cancelled_session_keeps_an_operation_from_being_admitted() {
 #[test]
 fn an_end_is_never_replaced() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     admit(&ledger, row(1));
     let unknown = Outcome::Unknown { reason: "gone".into(), evidence: None };
     one(&ledger, Change::Ended { id: id(1), outcome: unknown.clone(), written: Streams::new() });
@@ -172,7 +173,7 @@ fn an_end_is_never_replaced() {
 #[test]
 fn a_commit_is_carried_out_as_a_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     // More than the column can hold.
     let beyond = Change::Offset { run: run(1), stream: Stream::Pty, offset: u64::MAX };
     assert_eq!(commit(&ledger, vec![Change::Admit(Box::new(row(1))), beyond]), Err(LedgerError::Failed));
@@ -182,28 +183,44 @@ fn a_commit_is_carried_out_as_a_whole_or_not_at_all() {
 #[test]
 fn a_damaged_ledger_is_set_aside_and_the_new_one_has_another_name() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, stored, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     admit(&ledger, row(1));
     ledger.close();
     std::fs::write(dir.path().join("ledger.sqlite"), b"no database, but long enough to be looked at as one").unwrap();
-    let second = Ledger::open(dir.path()).unwrap();
-    let aside = second.set_aside.unwrap();
+    let second = Ledger::open(dir.path(), OWNER).unwrap();
+    let (why, aside) = second.set_aside.unwrap();
+    assert_eq!(why, Aside::Damaged);
     assert!(aside.file_name().unwrap().to_str().unwrap().starts_with("ledger.sqlite.damaged-"), "{aside:?}");
     assert_ne!(second.stored.ledger, stored.ledger);
     assert_eq!(second.stored.rows.len(), 0);
 }
 
 #[test]
+fn another_device_gets_a_ledger_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    admit(&ledger, row(1));
+    ledger.close();
+    let again = Ledger::open(dir.path(), OWNER).unwrap();
+    assert_eq!((again.set_aside, again.stored.rows.len()), (None, 1));
+    again.ledger.close();
+    let other = Ledger::open(dir.path(), [8; 32]).unwrap();
+    assert_eq!(other.set_aside.map(|(why, _)| why), Some(Aside::OfAnother));
+    assert_ne!(other.stored.ledger, stored.ledger);
+    assert_eq!(other.stored.rows.len(), 0);
+}
+
+#[test]
 fn a_row_that_cannot_be_read_is_damage_too() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, stored, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     admit(&ledger, row(1));
     let (tell, told) = mpsc::channel();
     let spoil = |db: &Connection| Ok::<_, StoreError>(db.execute("UPDATE operations SET state = 'asleep'", [])?);
     ledger.0.submit(spoil, move |outcome| tell.send(outcome).unwrap());
     assert_eq!(told.recv().unwrap(), Ok(1));
     ledger.close();
-    let second = Ledger::open(dir.path()).unwrap();
+    let second = Ledger::open(dir.path(), OWNER).unwrap();
     assert!(second.set_aside.is_some());
     assert_ne!(second.stored.ledger, stored.ledger);
 }
@@ -211,7 +228,7 @@ fn a_row_that_cannot_be_read_is_damage_too() {
 #[tokio::test]
 async fn a_start_costs_the_same_whatever_is_remembered_and_a_sweep_forgets_the_oldest() {
     let dir = tempfile::tempdir().unwrap();
-    let Opened { ledger, .. } = Ledger::open(dir.path()).unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     admit(&ledger, row(1));
     let many = limits::OPERATIONS_KEPT as u64 + 1200;
     let now = unix_ms();
