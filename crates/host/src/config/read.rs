@@ -169,6 +169,7 @@ mod tests {
             [
                 "relay",
                 "link",
+                "mcp",
                 "policy",
                 "ask",
                 "workspace",

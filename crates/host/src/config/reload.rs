@@ -135,8 +135,8 @@ mod tests {
         let edited = reach(&["b.example", "c.example"], serde_json::json!(["3005-3020"]));
         let applied = apply(&running, &edited, nothing);
         assert_eq!(applied.running, reach(&["b.example"], serde_json::json!(["3005-3009"])));
-        assert_eq!(applied.changed, ["forward.allow_ports", "sync.allow_hosts"]);
-        assert_eq!(applied.restart, ["forward.allow_ports", "sync.allow_hosts"]);
+        assert_eq!(applied.changed, ["sync.allow_hosts", "forward.allow_ports"]);
+        assert_eq!(applied.restart, ["sync.allow_hosts", "forward.allow_ports"]);
         let asked = apply(&running, &edited, |_| true);
         assert_eq!((asked.running, asked.restart), (edited, vec![]));
     }
