@@ -20,6 +20,8 @@ pub struct Row {
     pub streams: BTreeMap<Stream, Vec<Segment>>,
     /// How often an end was written.
     pub ends: usize,
+    /// How many were admitted before.
+    pub place: usize,
 }
 
 #[derive(Default, Clone)]
@@ -63,7 +65,8 @@ impl Store {
                 if self.sessions.values().any(|(session, _)| Some(session) == record.operation.session_id.as_ref()) {
                     return Ok(Found::SessionCancelled);
                 }
-                let row = Row { record: Record::clone(record), streams: BTreeMap::new(), ends: 0 };
+                let row =
+                    Row { record: Record::clone(record), streams: BTreeMap::new(), ends: 0, place: self.rows.len() };
                 assert!(self.rows.insert(record.operation.request_id.clone(), row).is_none(), "an id twice");
             }
             Change::Recall { principal, key } => return Ok(self.keyed(principal, Some(key)).unwrap_or_default()),
