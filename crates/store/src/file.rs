@@ -88,3 +88,25 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn create(file: &Path) -> io::Result<File> {
     fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_that_runs_for_longer_than_allowed_is_cut_off_and_the_next_has_its_own_time() {
+        let db = Connection::open_in_memory().unwrap();
+        let count = |to: &str| {
+            let sql = format!(
+                "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c {to}) SELECT count(*) FROM c"
+            );
+            db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(StoreError::from)
+        };
+        allow(&db, Some(Duration::from_millis(20))).unwrap();
+        assert_eq!(count(""), Err(StoreError::Slow));
+        allow(&db, Some(limits::STORE_READ_MAX)).unwrap();
+        assert_eq!(count("WHERE n < 1000"), Ok(1000));
+        allow(&db, None).unwrap();
+        assert_eq!(count("WHERE n < 100000"), Ok(100_000));
+    }
+}

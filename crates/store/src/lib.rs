@@ -15,6 +15,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::limits;
 use parking_lot::Mutex;
@@ -160,13 +161,21 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
         let store = self.clone();
-        tokio::task::spawn_blocking(move || store.read_now(query))
+        tokio::task::spawn_blocking(move || store.query(query, Some(limits::STORE_READ_MAX)))
             .await
             .unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    /// As [`Store::read`], on this thread; for start-up.
+    /// As [`Store::read`], on this thread and as long as it takes: for start-up, when little is written.
     pub fn read_now<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
+        self.query(query, None)
+    }
+
+    fn query<T, E: From<StoreError>>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, E>,
+        time: Option<Duration>,
+    ) -> Result<T, E> {
         let pooled = self.0.readers.lock().pop();
         let connection = match pooled {
             Some(connection) => connection,
@@ -174,7 +183,7 @@ impl Store {
         };
         let answer = {
             let _open = self.0.reads.read();
-            file::allow(&connection, Some(limits::STORE_READ_MAX)).map_err(StoreError::from)?;
+            file::allow(&connection, time).map_err(StoreError::from)?;
             query(&connection)
         };
         let mut readers = self.0.readers.lock();
