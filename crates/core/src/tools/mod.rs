@@ -5,6 +5,7 @@
 
 mod files;
 mod git;
+pub mod operations;
 mod orient;
 pub mod patch;
 mod process;
@@ -74,6 +75,8 @@ pub enum Place {
     Relay,
     /// The relay for its own handles, a device for the others.
     Shared,
+    /// The relay, for the worker of a device; listed when that device advertises it.
+    Worker,
     /// A device, for Holdfast itself; never listed nor callable by a client.
     Internal,
 }
@@ -132,7 +135,7 @@ impl Tool {
 
 /// Every tool, in the order of `tools/list`.
 pub fn all() -> impl Iterator<Item = &'static Tool> {
-    [orient::TOOLS, files::TOOLS, git::TOOLS, process::TOOLS].into_iter().flatten()
+    [orient::TOOLS, files::TOOLS, git::TOOLS, process::TOOLS, operations::TOOLS].into_iter().flatten()
 }
 
 /// The tool of a name.
@@ -142,7 +145,8 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 /// The tools a device with this policy advertises in `hello`.
 pub fn advertised(policy: &Policy) -> impl Iterator<Item = &'static Tool> {
-    all().filter(|tool| matches!(tool.place, Place::Device | Place::Shared) && policy.allows(tool.class))
+    all()
+        .filter(|tool| matches!(tool.place, Place::Device | Place::Shared | Place::Worker) && policy.allows(tool.class))
 }
 
 /// Why a tool of the catalogue may not be called.

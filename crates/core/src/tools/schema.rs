@@ -68,6 +68,11 @@ pub(super) fn timeout() -> Value {
     )
 }
 
+/// `timeout_seconds` of work that may take as long as it takes.
+pub(super) fn timeout_without_default() -> Value {
+    whole(1, 30 * 86_400, None, "Seconds until the program and everything it started are killed; without it, never.")
+}
+
 /// `max_bytes` of a reading tool.
 pub(super) fn max_bytes() -> Value {
     whole(

@@ -24,7 +24,7 @@ fn names_are_unique_and_every_schema_is_a_closed_object_whose_required_fields_ex
             assert!(property["description"].is_string(), "{}.{name} has no description", tool.name);
         }
     }
-    assert_eq!(seen.len(), 27);
+    assert_eq!(seen.len(), 32);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_device_advertises_what_its_policy_allows_and_never_the_internal_or_the_rela
     let names = |profile| advertised(&Policy::of(profile, "explicit")).map(|t| t.name).collect::<Vec<_>>();
     let (review, edit, agent, full) =
         (names(Profile::Review), names(Profile::Edit), names(Profile::Agent), names(Profile::Full));
-    assert_eq!([review.len(), edit.len(), agent.len(), full.len()], [15, 18, 23, 24]);
+    assert_eq!([review.len(), edit.len(), agent.len(), full.len()], [15, 18, 28, 29]);
     for names in [&review, &full] {
         assert!(!names.contains(&"server_info") && !names.contains(&"drill_wait"));
     }

@@ -12,8 +12,8 @@ use super::arguments;
 use super::envelope::{Meta, Params, is_object, text};
 use super::lasting::{Form, Patience};
 use super::reply::RpcError;
-use super::results;
 use super::tools::{Found, ToolSet};
+use super::{operations, results};
 use crate::Principal;
 use crate::devices::{Catalogue, IdempotencyKey, OpenCall};
 
@@ -23,6 +23,8 @@ pub(super) enum Asked {
     Device(Box<OpenCall>, Value, Form),
     /// The relay is to look at, or stop, a call that it keeps.
     Kept(results::Asked),
+    /// The relay is to do something with durable operations. Whether the client takes a task for one that it starts.
+    Operation(operations::Asked, bool),
     /// The relay answers by itself: `server_info`.
     ServerInfo,
     /// Known at once: a tool error.
@@ -55,7 +57,11 @@ pub(super) fn read(
         Found::Device(tool) => tool,
         Found::Relay(tool) if &*tool.name == "server_info" => return Ok(Asked::ServerInfo),
         Found::Relay(tool) => {
-            let asked = results::asked(&tool.name, &tool.check(&arguments)?);
+            let arguments = tool.check(&arguments)?;
+            if let Some(asked) = operations::asked(&tool.name, &arguments) {
+                return Ok(Asked::Operation(asked?, patience == Patience::Tasks));
+            }
+            let asked = results::asked(&tool.name, &arguments);
             let unknown = || ToolError::new(Code::NotFound, "no such result, or it is no longer kept");
             return Ok(asked.map_or_else(|| Asked::Refused(unknown()), Asked::Kept));
         }

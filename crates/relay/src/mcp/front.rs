@@ -20,7 +20,7 @@ use super::session::{self, Session, Started};
 use super::session_call::Running;
 use super::stateless::Waiting;
 use super::stream::Request as Wanted;
-use super::{Era, Mcp, arguments, lasting, listen, outcome, results, revision, server_info, tasks};
+use super::{Era, Mcp, arguments, lasting, listen, operations, outcome, results, revision, server_info, tasks};
 use crate::devices::{DeviceRoom, OpenCall};
 use crate::{ApiError, Principal};
 
@@ -38,6 +38,8 @@ enum Todo {
     Call(Ask),
     /// The relay answers a call about a call that it keeps.
     Kept(RpcId, results::Asked, Era),
+    /// The relay answers a call about durable operations; `true`: with a task if one starts.
+    Operation(RpcId, operations::Asked, Era, bool),
     /// The relay answers a request about a task.
     Task(tasks::Ask),
 }
@@ -102,11 +104,34 @@ async fn answer(mcp: &Arc<Mcp>, principal: &Arc<Principal>, parts: Parts, body: 
             let outcome = results::answer(mcp, principal, asked).await;
             Ok(reply::json(StatusCode::OK, outcome::answer(&id, &outcome, era).into()))
         }
+        Todo::Operation(id, asked, era, task) => {
+            let answer = operation(mcp, principal, &id, asked, era, task).await;
+            Ok(reply::json(StatusCode::OK, answer.into()))
+        }
         Todo::Task(ask) => {
             let id = ask.id.clone();
             let answer = tasks::answer(mcp, principal, ask).await.map_err(|error| Refused::to(&id, error))?;
             Ok(reply::json(StatusCode::OK, answer.into()))
         }
+    }
+}
+
+/// The whole JSON-RPC answer of a call about durable operations.
+async fn operation(
+    mcp: &Mcp,
+    principal: &Arc<Principal>,
+    id: &RpcId,
+    asked: operations::Asked,
+    era: Era,
+    task: bool,
+) -> Vec<u8> {
+    let starts = matches!(asked, operations::Asked::Start(..));
+    match operations::answer(mcp, principal, asked).await {
+        Ok(started) if starts && task => match operations::started(&started) {
+            Some(operation) => tasks::created(mcp, principal, id, operation.as_str()).await,
+            None => outcome::answer(id, &Ok(started), era),
+        },
+        outcome => outcome::answer(id, &outcome, era),
     }
 }
 
@@ -218,6 +243,7 @@ fn tool_call(
     };
     let outcome = match call::read(&mcp.tools, principal, caller, &room.catalogue(), params, meta, patience)? {
         Asked::Kept(asked) => return Ok(Todo::Kept(id.clone(), asked, era)),
+        Asked::Operation(asked, task) => return Ok(Todo::Operation(id.clone(), asked, era, task)),
         Asked::Device(open, arguments, form) => {
             let session = session.map(|session| {
                 let digest = arguments::digest(&arguments);

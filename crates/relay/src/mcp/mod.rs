@@ -13,6 +13,7 @@ mod envelope;
 mod front;
 mod lasting;
 mod listen;
+mod operations;
 mod outcome;
 mod progress;
 mod reply;

@@ -76,7 +76,7 @@ impl Waiting {
     /// The answer with the handle. Dropping it is not leaving any more.
     async fn taken(&self, handle: &KeptId) -> Vec<u8> {
         match self.form {
-            Form::Task => tasks::created(&self.mcp, &self.revoked.principal, &self.id, handle).await,
+            Form::Task => tasks::created(&self.mcp, &self.revoked.principal, &self.id, handle.as_str()).await,
             form => outcome::answer(&self.id, &lasting::in_progress(handle, form), Era::Stateless),
         }
     }

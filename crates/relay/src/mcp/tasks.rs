@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::code::{Code, ToolError};
-use holdfast_core::id::KeptId;
+use holdfast_core::id::{KeptId, OperationId};
 use holdfast_core::limits;
 use http::HeaderMap;
 use serde::Serialize;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use super::envelope::{Meta, Params, RpcId, text};
 use super::outcome::{self, Outcome};
 use super::reply::RpcError;
-use super::{Era, Mcp, lasting, revision, session};
-use crate::Principal;
+use super::{Era, Mcp, lasting, operations, revision, session};
 use crate::devices::KeptCall;
 use crate::store::StoreError;
+use crate::{ApiError, Principal};
 
 /// A `tasks/…` request that may be answered.
 #[derive(Debug)]
@@ -77,8 +77,8 @@ pub(super) async fn answer(mcp: &Mcp, principal: &Arc<Principal>, ask: Ask) -> R
 }
 
 /// The answer to a call that became a task.
-pub(super) async fn created(mcp: &Mcp, principal: &Arc<Principal>, id: &RpcId, handle: &KeptId) -> Vec<u8> {
-    match find(mcp, principal, handle.as_str()).await {
+pub(super) async fn created(mcp: &Mcp, principal: &Arc<Principal>, id: &RpcId, task: &str) -> Vec<u8> {
+    match find(mcp, principal, task).await {
         Ok(task) => {
             // A result that is here already belongs to tasks/get.
             let shown = Shown { result: None, error: None, ..task.shown(mcp, "task") };
@@ -93,6 +93,8 @@ struct Task {
     id: String,
     /// In seconds since 1970.
     created: i64,
+    /// What can be said of it while it goes on.
+    status: Option<String>,
     end: Option<End>,
 }
 
@@ -104,16 +106,35 @@ struct End {
 
 /// Finds a task of this caller. An id of somebody else's, or of nobody's, is unknown.
 async fn find(mcp: &Mcp, principal: &Arc<Principal>, id: &str) -> Result<Task, RpcError> {
+    if let Ok(operation) = OperationId::parse(id) {
+        return of_operation(mcp, principal, &operation).await.map_err(refused);
+    }
     let handle = KeptId::parse(id).map_err(|_| unknown())?;
     let room = mcp.state.devices.room(&principal.device);
     let caller = session::caller(principal);
     let kept = room.kept(&caller, &handle, Duration::ZERO).await.map_err(unreadable)?;
     let KeptCall { opened, end, .. } = kept.ok_or_else(unknown)?;
-    Ok(Task { id: id.into(), created: opened, end: end.map(|(at, outcome)| End { at, outcome }) })
+    Ok(Task { id: id.into(), created: opened, status: None, end: end.map(|(at, outcome)| End { at, outcome }) })
+}
+
+/// A durable operation as a task.
+async fn of_operation(mcp: &Mcp, principal: &Arc<Principal>, id: &OperationId) -> Result<Task, ApiError> {
+    let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
+    let (party, operation) = operations::find(mcp, principal, id).await?;
+    let end = match operation.ended {
+        Some(at) => Some(End { at: seconds(at), outcome: operations::result(mcp, &party, &operation).await? }),
+        None => None,
+    };
+    let status = Some(operations::status(&operation));
+    Ok(Task { id: id.to_string(), created: seconds(operation.created), status, end })
 }
 
 /// Asks for a task to be stopped. One that has ended stays as it is.
 async fn cancel(mcp: &Mcp, principal: &Arc<Principal>, id: &str) -> Result<(), RpcError> {
+    if let Ok(operation) = OperationId::parse(id) {
+        let (party, _) = operations::find(mcp, principal, &operation).await.map_err(refused)?;
+        return mcp.state.operations.cancel(&party, &operation).await.map(drop).map_err(refused);
+    }
     let handle = KeptId::parse(id).map_err(|_| unknown())?;
     let room = mcp.state.devices.room(&principal.device);
     let known = room.cancel_kept(&session::caller(principal), &handle).await.map_err(unreadable)?;
@@ -122,6 +143,11 @@ async fn cancel(mcp: &Mcp, principal: &Arc<Principal>, id: &str) -> Result<(), R
 
 fn unknown() -> RpcError {
     RpcError::invalid_params("no such task, or it is no longer kept")
+}
+
+/// An operation that is not this caller's is as unknown as one that is not.
+fn refused(error: ApiError) -> RpcError {
+    if error.status.is_server_error() { RpcError::internal("the relay cannot read its operations") } else { unknown() }
 }
 
 fn unreadable(error: StoreError) -> RpcError {
@@ -155,7 +181,7 @@ impl Task {
         let lived = self.end.as_ref().map_or_else(|| mcp.state.clock.unix(), |end| end.at).abs_diff(self.created);
         let ttl = Duration::from_secs(lived) + limits::RECORD_KEPT;
         let (status, status_message, result, error) = match self.end.map(|end| end.outcome) {
-            None => ("working", None, None, None),
+            None => ("working", self.status, None, None),
             Some(Err(error)) if error.code == Code::Cancelled => ("cancelled", Some(error.message), None, None),
             Some(Err(error)) if says_nothing_of_the_tool(error.code) => {
                 ("failed", Some(error.message.clone()), None, Some(failure(&error)))

@@ -121,7 +121,7 @@ impl ToolSet {
         self.tools.iter().filter(move |tool| match tool.place {
             // Without a device there is nothing to do but to learn that.
             Place::Relay | Place::Shared => &*tool.name == "server_info" || !device.tools.is_empty(),
-            Place::Device => {
+            Place::Device | Place::Worker => {
                 device.tools.contains(&tool.name) && tools::allowed(tool.class, role, &device.policy).is_ok()
             }
             Place::Internal => false,
@@ -143,8 +143,9 @@ impl ToolSet {
         match tools::allowed(tool.class, role, &device.policy) {
             Err(Refusal::Role) => refused(Code::AuthorizationDenied, "tool is not allowed for this account role"),
             Err(Refusal::Policy) => refused(Code::PolicyDenied, "the device's policy does not allow this tool"),
-            Ok(()) if device.tools.contains(&tool.name) => Ok(Found::Device(tool)),
-            Ok(()) => Err(RpcError::invalid_params("unknown tool")),
+            Ok(()) if !device.tools.contains(&tool.name) => Err(RpcError::invalid_params("unknown tool")),
+            Ok(()) if tool.place == Place::Worker => Ok(Found::Relay(tool)),
+            Ok(()) => Ok(Found::Device(tool)),
         }
     }
 }
