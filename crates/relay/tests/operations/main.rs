@@ -8,6 +8,7 @@ mod stage;
 
 mod crashes;
 mod flow;
+mod full;
 mod reading;
 mod rights;
 mod sockets;
