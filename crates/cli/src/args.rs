@@ -11,11 +11,13 @@ use holdfast_host::config::LogLevel;
 use holdfast_host::paths::Dirs;
 use url::Url;
 
+use crate::commands::op::args::Op;
 use crate::failure::Failure;
 use crate::system_start::args::Service;
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
-4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it)";
+4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it). \
+`op run` and `op read -f` end with the program's own code, or 125.";
 
 /// Keeps this machine reachable for AI agents, and never loses their work when the network goes away.
 #[derive(Debug, Parser)]
@@ -98,6 +100,9 @@ pub enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Durable operations: work that outlives the network, the relay and Holdfast itself
+    #[command(subcommand)]
+    Op(Op),
     /// Recent calls, step by step
     Calls,
     /// The log
@@ -388,7 +393,7 @@ fn engine(text: &str) -> Result<Engine, String> {
 }
 
 /// `500ms`, `5s`, `2m`, or a number of seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let per_unit = match unit {

@@ -17,6 +17,9 @@ use args::Cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(code) = holdfast_host::run::asked() {
+        return code;
+    }
     // First of all: everything that speaks TLS takes the process's provider. Only a second call fails.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();

@@ -6,6 +6,7 @@ mod doctor;
 mod drill;
 mod enroll;
 mod logs;
+pub mod op;
 mod open;
 mod people;
 mod reset;
@@ -65,6 +66,7 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Channel(command) => channel::channel(&folders, command).await?,
         Command::Seat(command) => seat::seat(&folders, command).await?,
         Command::Status { watch } => return status::status(&folders, watch).await,
+        Command::Op(command) => return op::op(&folders, command).await,
         Command::Calls => calls::calls(&folders).await?,
         Command::Logs { lines, follow, level } => logs::logs(&folders, lines, follow, level).await?,
         Command::Doctor { support: Some(file), .. } => doctor::support(&folders, &file).await?,

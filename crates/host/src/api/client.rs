@@ -1,5 +1,9 @@
 //! The other side: how a command finds the holder of a data folder and asks it.
 
+mod operations;
+
+pub use operations::{Follower, OperationView, Piece};
+
 use futures_util::{Stream, StreamExt as _};
 use holdfast_core::command::Command;
 use holdfast_core::limits;
@@ -104,7 +108,7 @@ impl Holder {
     pub async fn text(&self, path: &str) -> Result<String, CommandError> {
         // It may look at the relay and the keyring, each of which may hang.
         let request = self.request(reqwest::Method::GET, path).timeout(3 * limits::API_ANSWER);
-        accepted(request).await?.text().await.map_err(silent)
+        sent(request).await?.text().await.map_err(silent)
     }
 
     /// Sends a command. Waits as long as stopping may take.
@@ -126,7 +130,7 @@ impl Holder {
 
     /// The items of a stream of events (`data:` lines) as they come.
     pub async fn events<T: DeserializeOwned>(&self, path: &str) -> Result<impl Stream<Item = T>, CommandError> {
-        let response = accepted(self.request(reqwest::Method::GET, path)).await?;
+        let response = sent(self.request(reqwest::Method::GET, path)).await?;
         Ok(lines(response.bytes_stream())
             .filter_map(|line| async move { serde_json::from_str(line.strip_prefix("data:")?.trim()).ok() }))
     }
@@ -137,13 +141,16 @@ impl Holder {
         path: &str,
         body: &impl Serialize,
     ) -> Result<impl Stream<Item = T>, CommandError> {
-        let response = accepted(self.request(reqwest::Method::POST, path).json(body)).await?;
+        let response = sent(self.request(reqwest::Method::POST, path).json(body)).await?;
         Ok(lines(response.bytes_stream()).filter_map(|line| async move { serde_json::from_str(&line).ok() }))
     }
 }
 
-async fn accepted(request: reqwest::RequestBuilder) -> Result<reqwest::Response, CommandError> {
-    let response = request.send().await.map_err(silent)?;
+async fn sent(request: reqwest::RequestBuilder) -> Result<reqwest::Response, CommandError> {
+    accepted(request.send().await.map_err(silent)?).await
+}
+
+async fn accepted(response: reqwest::Response) -> Result<reqwest::Response, CommandError> {
     if response.status().is_success() {
         return Ok(response);
     }
@@ -157,7 +164,7 @@ async fn accepted(request: reqwest::RequestBuilder) -> Result<reqwest::Response,
 }
 
 async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, CommandError> {
-    accepted(request).await?.json().await.map_err(silent)
+    sent(request).await?.json().await.map_err(silent)
 }
 
 fn silent(error: reqwest::Error) -> CommandError {

@@ -16,9 +16,16 @@ use super::routes::{Body, Refusal, refuse};
 use crate::http_client;
 use crate::resident::Resident;
 
-/// What goes along of a request, and of an answer. The relay's own headers begin with `x-operation-`.
-const PASSED: [HeaderName; 4] =
-    [header::CONTENT_TYPE, header::ACCEPT, header::CACHE_CONTROL, HeaderName::from_static("last-event-id")];
+/// What goes along of a request, and of an answer.
+const PASSED: [HeaderName; 7] = [
+    header::CONTENT_TYPE,
+    header::ACCEPT,
+    header::CACHE_CONTROL,
+    HeaderName::from_static("last-event-id"),
+    HeaderName::from_static("x-next-offset"),
+    HeaderName::from_static("x-end"),
+    HeaderName::from_static("x-state"),
+];
 
 pub(super) fn router() -> Router<Resident> {
     Router::new().route("/api/operations", any(pass_on)).route("/api/operations/{*rest}", any(pass_on))
@@ -48,6 +55,5 @@ async fn pass_on(
 }
 
 fn passed(headers: &HeaderMap) -> HeaderMap {
-    let goes = |name: &HeaderName| PASSED.contains(name) || name.as_str().starts_with("x-operation-");
-    headers.iter().filter(|(name, _)| goes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    headers.iter().filter(|(name, _)| PASSED.contains(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -1,0 +1,155 @@
+//! Durable operations, asked for through the holder and kept by the relay.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_core::limits;
+use holdfast_core::operation::{Request, Stream};
+pub use holdfast_relay::operations::OperationView;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Holder, accepted, answer, owner, silent};
+use crate::api::client::Owner;
+use crate::engines::CommandError;
+use crate::paths::Dirs;
+
+/// What stands at an offset of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Output; none yet if it is empty.
+    Bytes {
+        /// The bytes from there on.
+        bytes: Bytes,
+        /// Where to go on.
+        next: u64,
+        /// That was all: the operation has ended.
+        end: bool,
+    },
+    /// It was not kept; output goes on here.
+    Gone(u64),
+}
+
+impl Holder {
+    /// Starts an operation. The same key again, from the same side, is the same operation.
+    pub async fn operation_start(
+        &self,
+        request: &Request,
+        session: Option<&str>,
+        key: Option<&str>,
+        ttl: Option<Duration>,
+    ) -> Result<OperationView, CommandError> {
+        let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        let body = json!({"request": request, "session": session, "key": key, "ttl_ms": ttl_ms});
+        answer(self.asked(Method::POST, "/api/operations").json(&body)).await
+    }
+
+    /// Gives input to an operation that runs.
+    pub async fn operation_input(&self, id: &str, request: &Request, key: &str) -> Result<OperationView, CommandError> {
+        let path = format!("/api/operations/{id}/input");
+        answer(self.asked(Method::POST, &path).json(&json!({"request": request, "key": key}))).await
+    }
+
+    /// One operation.
+    pub async fn operation(&self, id: &str) -> Result<OperationView, CommandError> {
+        answer(self.asked(Method::GET, &format!("/api/operations/{id}"))).await
+    }
+
+    /// Cancels an operation; it ends as soon as its worker can be told.
+    pub async fn operation_cancel(&self, id: &str) -> Result<OperationView, CommandError> {
+        answer(self.asked(Method::POST, &format!("/api/operations/{id}/cancel"))).await
+    }
+
+    /// The newest operations, at most [`limits::CONTROL_LIST_MAX`].
+    pub async fn operations(&self, living: bool) -> Result<Vec<OperationView>, CommandError> {
+        #[derive(Deserialize)]
+        struct Listed {
+            operations: Vec<OperationView>,
+        }
+        let path = format!("/api/operations?living={living}");
+        answer::<Listed>(self.asked(Method::GET, &path)).await.map(|listed| listed.operations)
+    }
+
+    /// Output from an offset; waits for some if there is none yet, at most [`limits::CONTROL_WAIT_MAX`].
+    pub async fn operation_output(&self, id: &str, stream: Stream, offset: u64) -> Result<Piece, CommandError> {
+        let wait = limits::CONTROL_WAIT_MAX;
+        let stream = stream.as_str();
+        let path = format!("/api/operations/{id}/output?stream={stream}&offset={offset}&wait_ms={}", wait.as_millis());
+        let request = self.request(Method::GET, &path).timeout(wait + limits::API_ANSWER);
+        let response = request.send().await.map_err(silent)?;
+        if response.status() == StatusCode::GONE {
+            let gone: Value = response.json().await.map_err(silent)?;
+            let first = gone["first_available"].as_u64().filter(|first| *first > offset);
+            return first.map(Piece::Gone).ok_or_else(strange);
+        }
+        let response = accepted(response).await?;
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let next = header("x-next-offset").and_then(|next| next.parse().ok()).ok_or_else(strange)?;
+        let end = header("x-end").as_deref() == Some("true");
+        Ok(Piece::Bytes { bytes: response.bytes().await.map_err(silent)?, next, end })
+    }
+
+    fn asked(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.request(method, path).timeout(limits::API_ANSWER)
+    }
+}
+
+fn strange() -> CommandError {
+    CommandError::new("failed", "the relay answered with something that is no output")
+}
+
+/// Follows an operation for as long as it takes: a Holdfast that ends and comes again, or a relay that is away, only make it
+/// wait.
+#[derive(Debug)]
+pub struct Follower {
+    dirs: Dirs,
+    id: String,
+}
+
+impl Follower {
+    /// Of this operation, through whoever holds the data folder.
+    pub fn new(dirs: Dirs, id: impl Into<String>) -> Follower {
+        Follower { dirs, id: id.into() }
+    }
+
+    /// The next piece of a stream. `away` is told why it has to wait, each time it tries again.
+    pub async fn next(&self, stream: Stream, offset: u64, away: impl Fn(&str)) -> Result<Piece, CommandError> {
+        self.patiently(async |holder| holder.operation_output(&self.id, stream, offset).await, away).await
+    }
+
+    /// How it stands.
+    pub async fn view(&self, away: impl Fn(&str)) -> Result<OperationView, CommandError> {
+        self.patiently(async |holder| holder.operation(&self.id).await, away).await
+    }
+
+    /// Gives it input; the key makes a repetition harmless.
+    pub async fn input(&self, request: &Request, key: &str, away: impl Fn(&str)) -> Result<(), CommandError> {
+        self.patiently(async |holder| holder.operation_input(&self.id, request, key).await.map(drop), away).await
+    }
+
+    async fn patiently<T>(
+        &self,
+        ask: impl AsyncFn(&Holder) -> Result<T, CommandError>,
+        away: impl Fn(&str),
+    ) -> Result<T, CommandError> {
+        loop {
+            let why = match owner(&self.dirs).await {
+                Ok(Owner::Holder(holder)) => match ask(&holder).await {
+                    Err(error) if is_passing(&error.code) => error.message,
+                    settled => return settled,
+                },
+                // The lock goes back at once: whoever starts next shall have it.
+                Ok(Owner::Us(_)) => "no Holdfast runs on this data folder".into(),
+                Err(error) => error.to_string(),
+            };
+            away(&why);
+            tokio::time::sleep(limits::RECONNECT_STEADY).await;
+        }
+    }
+}
+
+/// Whether the same request may succeed later.
+fn is_passing(code: &str) -> bool {
+    matches!(code, "unavailable" | "not_running" | "busy" | "rate_limited" | "storage_full")
+}
