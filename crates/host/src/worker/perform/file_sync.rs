@@ -60,7 +60,8 @@ impl FileSync<'_> {
                 Err(failure) => Err(about(&name, failure)),
             }
         });
-        let done: Vec<(String, Came)> = settled.buffer_unordered(limits::SYNC_PARALLEL).try_collect().await?;
+        let mut done: Vec<(String, Came)> = settled.buffer_unordered(limits::SYNC_PARALLEL).try_collect().await?;
+        done.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let fetched = done.iter().filter(|(_, came)| matches!(came, Came::Fetched(_))).count();
         let bytes: u64 = done.iter().map(|(_, came)| if let Came::Fetched(bytes) = came { *bytes } else { 0 }).sum();
         let mut room = limits::SYNC_LISTED_MAX;

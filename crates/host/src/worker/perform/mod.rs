@@ -26,6 +26,7 @@ use url::Url;
 
 use crate::config::SyncConfig;
 use crate::exec::LocalExecutor;
+use download::blocking;
 use fetch::{Fetch, Network};
 use file_sync::FileSync;
 use projects::Projects;
@@ -72,7 +73,7 @@ impl Performer {
         let projects = || Projects { env, policy: &policy, stop, transports: self.transports, at_work: &self.at_work };
         match &operation.request {
             Request::FileSync { target, manifest_url, files } => {
-                let (fetch, id) = (self.fetch()?, &operation.request_id);
+                let (fetch, id) = (self.fetch().await?, &operation.request_id);
                 let sync = FileSync { env, policy: policy.clone(), fetch, id, stop };
                 sync.run(target, manifest_url.as_deref(), files).await
             }
@@ -85,9 +86,10 @@ impl Performer {
         }
     }
 
-    fn fetch(&self) -> Result<Fetch, Failure> {
+    async fn fetch(&self) -> Result<Fetch, Failure> {
         let PerformOptions { relay, token, ca_file, sync, .. } = &self.options;
-        let listed = sync.borrow().clone();
-        Fetch::new(relay.clone(), token.clone(), ca_file.as_deref(), listed, self.network.clone())
+        let (relay, token, ca_file) = (relay.clone(), token.clone(), ca_file.clone());
+        let (listed, network) = (sync.borrow().clone(), self.network.clone());
+        blocking(move || Fetch::new(relay, token, ca_file.as_deref(), listed, network)).await
     }
 }

@@ -256,7 +256,14 @@ impl Step<'_> {
                 remote,
                 &refspec,
             ])
-            .await?;
+            .await
+            .map_err(|failure| match committed {
+                Some(_) if failure.code == Code::NetworkError => {
+                    let message = format!("{}; the commit stays, and the same again pushes it", failure.message);
+                    Failure { message, ..failure }
+                }
+                _ => failure,
+            })?;
         if output.status.success() {
             return Ok(("pushed", before, after));
         }
@@ -276,7 +283,8 @@ impl Step<'_> {
     /// A commit of everything that changed; nothing if nothing did.
     async fn commit(&self, message: &str, before: Option<&str>) -> Result<Option<String>, Failure> {
         let tree = self.tree;
-        tree.must(&["add", "--all", "--", ":/"], Code::ExecutionFailed).await?;
+        // What a crash left of a write of ours is nobody's file.
+        tree.must(&["add", "--all", "--", ":/", ":(exclude,top,glob)**/.holdfast-*"], Code::ExecutionFailed).await?;
         let now = tree.must(&["write-tree"], Code::Conflict).await?;
         let unchanged = match before {
             Some(before) => {

@@ -195,6 +195,26 @@ async fn everything_that_changed_is_committed_and_pushed() {
 }
 
 #[tokio::test]
+async fn what_a_crash_left_of_our_own_writes_is_not_committed() {
+    let team = Team::new();
+    std::fs::create_dir(team.project().join("sub")).unwrap();
+    for name in [".holdfast-x.part", "sub/.holdfast-y", "sub/new"] {
+        team.write(name, "x\n");
+    }
+    assert_eq!(team.commit().await.unwrap()["state"], "pushed");
+    assert_eq!(git(&team.project(), &["ls-files"]), "a\nsub/new");
+}
+
+#[tokio::test]
+async fn one_operation_works_in_a_project_at_a_time() {
+    let team = Team::new();
+    let (first, second) = tokio::join!(team.sync(json!({})), team.sync(json!({})));
+    assert_eq!(first.unwrap()["state"], "current");
+    assert_eq!(second.unwrap_err().code, Code::Busy);
+    assert_eq!(team.sync(json!({})).await.unwrap()["state"], "current");
+}
+
+#[tokio::test]
 async fn a_push_that_is_refused_leaves_the_project_as_it_was() {
     let team = Team::new();
     let hook = team.remote.path().join("hooks/pre-receive");

@@ -17,10 +17,8 @@ async fn files_are_fetched_from_the_relay_with_the_credential_and_those_that_are
     let server = Server::new(|path, _| ok(if path == "/a" { "alpha" } else { "beta!" })).await;
     let stage = Stage::new(&server.url(""));
     let files = [file("a.txt", "alpha", &server.url("/a")), file("deep/er/b.txt", "beta!", &server.url("/b"))];
-    let mut done = stage.sync(&files).await.unwrap();
-    done["files"].as_array_mut().unwrap().sort_by_key(|file| file["filename"].to_string());
     assert_eq!(
-        done,
+        stage.sync(&files).await.unwrap(),
         json!({"fetched": 2, "present": 0, "bytes": 10, "unlisted": 0, "files": [
             {"filename": "a.txt", "state": "fetched"}, {"filename": "deep/er/b.txt", "state": "fetched"},
         ]})
@@ -200,6 +198,20 @@ async fn a_listed_host_is_read_over_tls_without_the_credential_at_the_addresses_
     assert_eq!(done.unwrap()["fetched"], 3);
     assert_eq!(asked.load(Ordering::Relaxed), 1, "the name is looked up once, whatever it would say later");
     assert_eq!(server.header(0, "x-bridge-token"), None);
+}
+
+#[tokio::test]
+async fn a_listed_host_that_redirects_to_the_relay_does_not_bring_the_credential_there() {
+    let relay = Server::new(|_, _| ok("alpha")).await;
+    let (authorities, tls) = certificate();
+    let to = relay.url("/a");
+    let server = Server::over(Some(tls), move |_, _| redirect(&to)).await;
+    let mut stage = Stage::new(&relay.url(""));
+    rebinding(&mut stage, authorities);
+    stage.allow(&format!("files.example:{}", server.address.port()));
+    let url = format!("https://files.example:{}/a", server.address.port());
+    assert_eq!(stage.sync(&[file("a", "alpha", &url)]).await.unwrap()["fetched"], 1);
+    assert_eq!((relay.seen().len(), relay.header(0, "x-bridge-token")), (1, None));
 }
 
 #[tokio::test]
