@@ -132,8 +132,15 @@ impl Control {
         self.commits.values().filter(|purpose| matches!(purpose, Purpose::Admit { .. })).count()
     }
 
-    pub(super) fn commit_admission(&mut self, ask: AskId, record: Box<Record>, due: Duration) {
-        self.commit(vec![Change::Admit(record.clone())], Purpose::Admit { ask, record, due });
+    /// With a worker connected it stands as sent at once, which saves a second commit.
+    pub(super) fn commit_admission(&mut self, ask: AskId, mut record: Box<Record>, due: Duration) {
+        let mut changes = vec![Change::Admit(record.clone())];
+        if let Some(line) = &self.line {
+            let id = record.operation.request_id.clone();
+            record.sent_to = Some(line.ledger.clone());
+            changes.push(Change::Sent { id, ledger: line.ledger.clone() });
+        }
+        self.commit(changes, Purpose::Admit { ask, record, due });
     }
 
     pub(super) fn commit_recall(&mut self, ask: AskId, record: &Record, key: Arc<str>, otherwise: Failure) {

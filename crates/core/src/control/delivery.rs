@@ -59,8 +59,7 @@ impl Control {
             principal: start.principal,
             key: start.key,
             state: State::Queued,
-            // It goes there at once, which saves a second commit.
-            sent_to: self.line.as_ref().map(|line| line.ledger.clone()),
+            sent_to: None,
             cancelled: false,
             received: Streams::new(),
             written: Streams::new(),

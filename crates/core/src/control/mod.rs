@@ -14,6 +14,8 @@
 
 mod commit;
 mod delivery;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 mod io;
 mod life;
 mod machine;

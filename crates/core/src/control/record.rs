@@ -81,7 +81,8 @@ pub struct Loaded {
 #[derive(Clone, PartialEq)]
 pub enum Change {
     /// A new operation, unless its principal used its key before at this device ([`Found::Known`]) or its session is
-    /// cancelled ([`Found::SessionCancelled`]); then nothing is written. Always alone in its commit.
+    /// cancelled ([`Found::SessionCancelled`]); then nothing is written, and a `Sent` beside it names nothing. Always first in
+    /// its commit, which answers for it.
     Admit(Box<Record>),
     /// Only looks for a key, as `Admit` does. Always alone in its commit.
     Recall {

@@ -7,6 +7,7 @@
 mod clock;
 mod machine;
 mod net;
+pub mod operations;
 mod relay;
 mod truth;
 mod weather;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::super::fake::Store;
 use super::super::*;
-use super::store::Store;
 use crate::code::Code;
 use crate::id::{LedgerId, OperationId, RecoveryId, RunId, RuntimeId};
 use crate::limits;
@@ -313,8 +313,8 @@ impl Desk {
         let segments = self.store.rows[id].streams.get(&Stream::Stdout);
         segments.into_iter().flatten().fold(Vec::new(), |mut all, segment| {
             match segment {
-                super::store::Segment::Bytes(bytes) => all.extend(bytes),
-                super::store::Segment::Gap(from, to) => all.extend(format!("<{from}..{to}>").bytes()),
+                super::super::fake::Segment::Bytes(bytes) => all.extend(bytes),
+                super::super::fake::Segment::Gap(from, to) => all.extend(format!("<{from}..{to}>").bytes()),
             }
             all
         })

@@ -111,6 +111,24 @@ fn a_late_result_of_an_unknown_operation_is_evidence_and_never_success() {
 }
 
 #[test]
+fn a_late_result_is_acknowledged_only_when_the_evidence_is_committed() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, _) = desk.running(socket);
+    desk.close(socket);
+    let socket = desk.live(2);
+    desk.close(socket);
+    let socket = desk.live(1);
+    desk.mood = Mood::Full;
+    desk.exit(socket, &id, 0);
+    desk.mood = Mood::Slow;
+    desk.exit(socket, &id, 0);
+    assert_eq!(desk.told(socket), [""; 0]);
+    desk.answer_all();
+    assert_eq!(desk.told(socket), ["terminal"]);
+}
+
+#[test]
 fn results_of_nobody_are_acknowledged_so_that_the_worker_forgets_them() {
     let mut desk = Desk::new();
     let socket = desk.live(1);

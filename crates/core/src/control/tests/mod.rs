@@ -7,5 +7,4 @@ mod model;
 mod output;
 mod recovery;
 mod sockets;
-mod store;
 mod worker;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::super::fake::Segment;
 use super::super::*;
 use super::desk::*;
-use super::store::Segment;
 use super::worker::{Ledger, Worker, byte};
 use crate::id::{OperationId, RunId};
 use crate::operation::{Outcome, State, Stream};
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    fn of_run(&self, run: &RunId) -> Option<&super::store::Row> {
+    fn of_run(&self, run: &RunId) -> Option<&super::super::fake::Row> {
         self.desk
             .store
             .rows
@@ -335,7 +335,7 @@ impl World {
     }
 
     /// The bytes are those that were written, in order, and what is missing was told.
-    fn is_prefix(&self, row: &super::store::Row) {
+    fn is_prefix(&self, row: &super::super::fake::Row) {
         let Some(run) = &row.record.operation.run_id else { return };
         let mut at = 0;
         for segment in row.streams.get(&Stream::Stdout).into_iter().flatten() {

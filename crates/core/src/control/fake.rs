@@ -1,22 +1,29 @@
-//! A store as the shell's: commits are atomic and answered in order, a hole is refused, an end is for good.
+//! A store in memory, for tests: commits are atomic and answered in order, a hole is refused, an end is for good.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::*;
+use super::{Change, Found, Loaded, Record, Refused, SessionCancel, evidence};
 use crate::id::OperationId;
 use crate::operation::{State, Stream};
 
 /// What a stream holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
+    /// Output.
     Bytes(Vec<u8>),
+    /// Output that was given up, from and to.
     Gap(u64, u64),
 }
 
+/// An operation.
 #[derive(Debug, Clone)]
 pub struct Row {
+    /// As the machine wrote it.
     pub record: Record,
+    /// Its output.
     pub streams: BTreeMap<Stream, Vec<Segment>>,
     /// How often an end was written.
     pub ends: usize,
@@ -24,8 +31,10 @@ pub struct Row {
     pub place: usize,
 }
 
+/// Everything of one device.
 #[derive(Default, Clone)]
 pub struct Store {
+    /// All operations.
     pub rows: BTreeMap<OperationId, Row>,
     /// Session by cancellation, and whether the worker has it.
     pub sessions: BTreeMap<String, (String, bool)>,
@@ -33,11 +42,15 @@ pub struct Store {
 
 impl Store {
     /// All of it or nothing.
+    ///
+    /// # Panics
+    /// When an id is admitted twice.
     pub fn commit(&mut self, changes: &[Change]) -> Result<Found, Refused> {
         let mut next = self.clone();
         let mut found = Found::Nothing;
         for change in changes {
-            found = next.apply(change)?;
+            let answer = next.apply(change)?;
+            found = if answer == Found::Nothing { found } else { answer };
         }
         *self = next;
         Ok(found)
