@@ -512,6 +512,8 @@ mod tests {
         assert!(SEAT_BACKOFF_MIN < SEAT_BACKOFF_MAX);
         assert!(OPERATION_INPUT_MAX.div_ceil(3) * 4 < OPERATION_REQUEST_MAX);
         assert!(OPERATION_REQUEST_MAX + 4 * KIB < OPERATION_FRAME_MAX);
+        assert!(SYNC_RETRY_BASE < SYNC_RETRY_MAX && SYNC_RETRY_MAX < SYNC_RETRY_FOR);
+        assert!(6 * SYNC_LISTED_MAX + 64 * SYNC_FILES_MAX < OPERATION_FRAME_MAX, "the result of a file sync");
         assert!(WORKER_OUTPUT_PIECE.div_ceil(3) * 4 + 512 < OPERATION_FRAME_MAX);
         assert!(WORKER_LEASE_RENEW * 3 < WORKER_LEASE, "two lost renewals must not end a lease");
         assert!(WORKER_SILENCE >= WORKER_ALIVE * 2);

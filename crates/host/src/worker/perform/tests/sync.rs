@@ -227,6 +227,26 @@ async fn a_name_that_comes_to_lead_into_a_private_network_is_refused() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_not_found_is_looked_up_again() {
+    let (authorities, tls) = certificate();
+    let server = Server::over(Some(tls), |_, _| ok("alpha")).await;
+    let mut stage = Stage::new("https://relay.example");
+    let asked = AtomicUsize::new(0);
+    let lookup = move |_: String, port| {
+        let found = asked.fetch_add(1, Ordering::Relaxed) > 0;
+        async move {
+            let known = ([127, 0, 0, 1], port).into();
+            if found { Ok(vec![known]) } else { Err(std::io::ErrorKind::TimedOut.into()) }
+        }
+        .boxed()
+    };
+    stage.performer.network = Network { lookup: Arc::new(lookup), public: |_| true, authorities: Some(authorities) };
+    stage.allow(&format!("files.example:{}", server.address.port()));
+    let url = format!("https://files.example:{}/a", server.address.port());
+    assert_eq!(stage.sync(&[file("a", "alpha", &url)]).await.unwrap()["fetched"], 1);
+}
+
+#[tokio::test]
 async fn an_address_in_place_of_a_name_is_checked_too() {
     let stage = Stage::new("https://relay.example");
     for host in ["127.0.0.1", "10.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1]"] {
