@@ -1,5 +1,6 @@
 //! Ending what a runner left behind when it was killed.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -11,15 +12,115 @@ use serde::Serialize;
 pub struct Leftovers {
     /// Its whole control group was ended: nothing can have escaped.
     pub scope_ended: bool,
-    /// Processes that were ended.
-    pub ended: Vec<u32>,
-    /// Processes that carry the run's mark and still live.
-    pub living: Vec<u32>,
+    /// The program's process group was ended.
+    pub group_ended: bool,
+    /// Processes known to be the run's that were ended.
+    pub ended: BTreeSet<u32>,
+    /// Processes known to be the run's that still live.
+    pub living: BTreeSet<u32>,
 }
 
-/// Ends what the runner of a folder left running. Without a control group of its own, a process that left the program's
-/// group and its environment's mark behind is not found. Fails if the folder cannot be read.
+/// Ends what the runner of a folder left running, and waits until it is gone, at most
+/// [`TREE_KILL_WAIT`](holdfast_core::limits::TREE_KILL_WAIT). Only for a run whose runner is gone. Without a control group of
+/// its own, a process that left the program's group and the run's mark behind is not found.
 pub async fn kill_leftovers(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
-    let _ = (folder, identity);
-    Ok(Leftovers::default())
+    #[cfg(unix)]
+    return unix::kill(folder, identity).await;
+    // A job object ends with the runner that has it.
+    #[cfg(windows)]
+    {
+        let _ = (folder, identity);
+        Ok(Leftovers::default())
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use holdfast_core::limits;
+    use holdfast_core::run::{Leader, Signal};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::group::{self, MARK};
+    use crate::identity;
+    use crate::run::folder::{LEADER, read};
+    use crate::run::start::SCOPE;
+
+    /// How often the dying are looked at.
+    const LOOK: Duration = Duration::from_millis(20);
+
+    pub(super) async fn kill(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
+        let mut left = Leftovers::default();
+        if identity.boot != identity::boot() {
+            return Ok(left);
+        }
+        let deadline = Instant::now() + limits::TREE_KILL_WAIT;
+        let scope = scope(folder, identity);
+        let groups = groups(folder, identity)?;
+        left.group_ended = !groups.is_empty();
+        loop {
+            left.living = living(identity, scope.as_deref());
+            groups.iter().for_each(|group| group::signal(*group, Signal::Kill));
+            left.living.iter().for_each(|pid| kill_one(*pid));
+            left.ended.extend(&left.living);
+            let groups_live = groups.iter().any(|group| group::lives(*group));
+            if (left.living.is_empty() && !groups_live) || Instant::now() >= deadline {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        left.ended.retain(|pid| !left.living.contains(pid));
+        left.scope_ended = scope.is_some() && left.living.is_empty();
+        Ok(left)
+    }
+
+    /// The groups of the program, if its number still means it.
+    fn groups(folder: &Path, identity: &Identity) -> io::Result<Vec<u32>> {
+        // One that a killed runner wrote in part says nothing.
+        let leader: Option<Leader> = match read(&folder.join(LEADER)) {
+            Err(e) if e.kind() != io::ErrorKind::InvalidData => return Err(e),
+            read => read.ok().flatten(),
+        };
+        let Some(Leader { pid, started }) = leader else { return Ok(Vec::new()) };
+        let leads = started.is_some() && identity::started(pid) == started;
+        let marked = identity::marked(&mark(identity));
+        match leads || marked.iter().any(|process| process.group == pid) {
+            true => Ok(identity::groups_of_session(pid)),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// The folder of the run's own control group.
+    fn scope(folder: &Path, identity: &Identity) -> Option<PathBuf> {
+        let path = Path::new(identity.scope.as_deref()?);
+        let name = format!("{SCOPE}{}.scope", folder.file_name()?.to_str()?);
+        (path.file_name()?.to_str()? == name).then_some(())?;
+        let scope = Path::new("/sys/fs/cgroup").join(path.strip_prefix("/").ok()?);
+        scope.is_dir().then_some(scope)
+    }
+
+    /// Living processes of the run.
+    fn living(identity: &Identity, scope: Option<&Path>) -> BTreeSet<u32> {
+        let mut all: BTreeSet<u32> = identity::marked(&mark(identity)).into_iter().map(|process| process.pid).collect();
+        if let Some(scope) = scope {
+            // Ends everything in it at once, also what is being forked; older kernels cannot.
+            let _ = std::fs::write(scope.join("cgroup.kill"), "1");
+            let members = std::fs::read_to_string(scope.join("cgroup.procs")).unwrap_or_default();
+            all.extend(members.lines().filter_map(|line| line.parse::<u32>().ok()));
+        }
+        all
+    }
+
+    fn kill_one(pid: u32) {
+        if let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 1) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+
+    fn mark(identity: &Identity) -> String {
+        format!("{MARK}={}", identity.mark)
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) use folder::sync_folder;
 pub use folder::{folder, prepare, socket, spec};
 pub use leftovers::{Leftovers, kill_leftovers};
 pub use look::{Found, look};
-pub use runner::main;
+pub use runner::{asked, main};
 pub use start::Starter;
 
 use std::time::Duration;

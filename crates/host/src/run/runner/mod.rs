@@ -28,7 +28,17 @@ use crate::{identity, local_socket};
 /// What a runner prints once it has claimed its folder and listens.
 pub(super) const READY: &str = "ready";
 
-/// The whole life of the runner of a prepared folder: `holdfast run <folder>`.
+/// Is a runner, if this process was started as one: with the words `run <folder>` and no others. Called before anything
+/// else is set up that a runner does not need.
+pub fn asked() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    match (words.next()?.to_str()?, words.next()?, words.next()) {
+        ("run", folder, None) => Some(main(Path::new(&folder))),
+        _ => None,
+    }
+}
+
+/// The whole life of the runner of a prepared folder.
 pub fn main(folder: &Path) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(run(folder))) {

@@ -22,7 +22,7 @@ use crate::link::clock::Turns;
 use crate::local_socket::{self, Accepted, Listener};
 use crate::run::boot_clock;
 use crate::run::folder::{EXIT, LEADER, write};
-use crate::{identity, spool};
+use crate::{files, identity, spool};
 
 /// A runner and all it owns.
 pub(super) struct Own {
@@ -137,13 +137,16 @@ impl Own {
         let (exited, ending, mark) = (self.exited, self.ending, &self.identity.mark);
         let piece = self.inputs.front();
         tokio::select! {
-            event = tree_ends(tree, exited, ending, mark) => event,
-            event = read(sources, block), if !block.is_empty() => event,
-            event = feed(sink, piece) => event,
-            ask = hear(talk) => Event::Asked(ask),
-            stream = accept(listener) => Event::Connected(stream),
+            // Output comes last, so that a program that writes without end delays nothing; what an old connection said comes
+            // before a new one.
+            biased;
             () = interrupts.next() => Event::Interrupted,
             () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => Event::Due,
+            event = tree_ends(tree, exited, ending, mark) => event,
+            ask = hear(talk) => Event::Asked(ask),
+            stream = accept(listener) => Event::Connected(stream),
+            event = feed(sink, piece) => event,
+            event = read(sources, block), if !block.is_empty() => event,
         }
     }
 
@@ -171,8 +174,10 @@ impl Own {
                 for (stream, bytes) in self.spool.retry() {
                     self.handle(RunnerInput::Wrote { stream, bytes });
                 }
-                let full = self.spool.is_full();
-                self.handle(if full { RunnerInput::DiskFull } else { RunnerInput::DiskRoom });
+                match self.spool.is_full() {
+                    true => return self.found_no_room(),
+                    false => self.handle(RunnerInput::DiskRoom),
+                }
             }
             RunnerOutput::Tell(tell) => self.tell(tell),
             RunnerOutput::Stalled(stalled) => {
@@ -195,8 +200,8 @@ impl Own {
                 if let Some(pid) = program.tree.leader() {
                     // Whoever looks for it without this goes by the mark.
                     let leader = Leader { pid, started: identity::started(pid) };
-                    let text = serde_json::to_vec(&leader).unwrap_or_default();
-                    let _ = std::fs::write(self.folder.join(LEADER), text);
+                    let file = files::open(&self.folder.join(LEADER));
+                    let _ = file.map(|file| serde_json::to_writer(file, &leader));
                 }
                 self.program = Some(program);
                 self.handle(RunnerInput::Started);
@@ -318,15 +323,25 @@ impl Own {
         }
     }
 
-    /// Writes the end, and whether that could be done.
+    /// Something could not be written. Whether the folder itself is gone: then nobody is to be told anything, and the program
+    /// is nobody's.
+    fn found_no_room(&mut self) -> bool {
+        self.handle(RunnerInput::DiskFull);
+        let orphaned = matches!(self.folder.try_exists(), Ok(false));
+        if let (true, Some(program)) = (orphaned, &mut self.program) {
+            program.tree.signal(Signal::Kill);
+        }
+        orphaned
+    }
+
+    /// Writes the end, and whether it is time to go.
     async fn finish(&mut self, end: End) -> bool {
         self.close_input();
         self.program = None;
         let end = End { at: self.turns.unix_ms(), ..end };
         let written = self.spool.sync().and_then(|()| write(&self.folder.join(EXIT), &end).map_err(io::Error::other));
         if written.is_err() {
-            self.handle(RunnerInput::DiskFull);
-            return false;
+            return self.found_no_room();
         }
         while let Some(output) = self.machine.poll_output() {
             if let RunnerOutput::Tell(tell) = output {

@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite> Talk<S> {
             0 => return Err(io::ErrorKind::WriteZero.into()),
             bytes => drop(self.out.drain(..bytes)),
         }
-        if let (true, Some(written)) = (self.out.is_empty(), self.grew.take()) {
+        if let Some(written) = self.grew.take_if(|_| self.out.is_empty()) {
             self.tell(Tell::Grew { written });
         }
         Ok(())

@@ -4,7 +4,8 @@ use holdfast_core::operation::Stream;
 use holdfast_core::run::{Ask, Claim, Lease};
 
 use super::*;
-use crate::run::{boot_clock, claim};
+use crate::identity;
+use crate::run::{Leftovers, boot_clock, claim, kill_leftovers};
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_says_why() {
@@ -51,8 +52,8 @@ async fn a_kill_ends_the_tree_and_says_what_escaped() {
     assert_eq!(end.escaped.len(), 1);
     let escaped = end.escaped[0];
     let in_tree = pids.into_iter().find(|pid| *pid != escaped).unwrap();
-    assert!(!Path::new(&format!("/proc/{in_tree}")).exists());
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(escaped as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(!alive(in_tree));
+    kill(escaped, Signal::SIGKILL);
 }
 
 #[tokio::test]
@@ -94,6 +95,96 @@ async fn a_runner_that_is_asked_to_end_ends_its_program_and_says_so() {
     let home = Home::new();
     let folder = home.sh("sleep 1000", |_| {}).await;
     let Found::Lives(identity) = look(&folder).unwrap() else { panic!() };
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(identity.pid as i32), nix::sys::signal::Signal::SIGTERM).unwrap();
+    kill(identity.pid, Signal::SIGTERM);
     assert!(ended(&folder).await.killed);
+}
+
+#[tokio::test]
+async fn a_killed_runner_leaves_no_end_and_what_it_left_behind_is_ended() {
+    let home = Home::new();
+    let folder = home.sh("setsid sleep 1000 & echo $! $$; sleep 1000", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 4).await;
+    let pids: Vec<u32> = text(&folder, Stream::Stdout).split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    kill(attached.identity.pid, Signal::SIGKILL);
+    while attached.next().await.is_some() {}
+    let Found::Gone { identity, end: None } = look(&folder).unwrap() else { panic!() };
+    assert_eq!(identity, attached.identity);
+    let left = kill_leftovers(&folder, &identity).await.unwrap();
+    assert!(left.group_ended && left.living.is_empty() && pids.iter().all(|pid| left.ended.contains(pid)), "{left:?}");
+    assert_eq!(kill_leftovers(&folder, &identity).await.unwrap(), Leftovers::default());
+    assert!(attach(&folder).await.is_err());
+}
+
+/// Kills runners at any moment: what is found afterwards is true.
+#[tokio::test]
+async fn wherever_a_runner_is_killed_an_end_is_there_only_with_all_its_bytes() {
+    let home = Home::new();
+    let (mut ends, mut none, mut not_started) = (0, 0, 0);
+    // Later and later, until some have come to their end.
+    while ends < 5 {
+        let soon = Duration::from_millis(7 * (ends + none + not_started));
+        let folder = home.run(sh("head -c 3000000 /dev/zero; head -c 1000 /dev/zero >&2"), |_| {});
+        let killing = tokio::time::Instant::now() + soon;
+        let _ = tokio::time::timeout_at(killing, starter().start(&folder)).await;
+        tokio::time::sleep_until(killing).await;
+        // One that was forked a moment ago is nobody's yet.
+        loop {
+            let pids = runners_of(&folder);
+            pids.iter().for_each(|pid| kill(*pid, Signal::SIGKILL));
+            if !pids.iter().any(|pid| alive(*pid)) && !matches!(look(&folder), Ok(Found::Lives(_))) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        match look(&folder).unwrap() {
+            Found::NotStarted => {
+                not_started += 1;
+                assert_eq!(claim(&folder, &Claim::Void).unwrap(), Claim::Void);
+                assert_eq!(crate::spool::written(&folder).unwrap().len(), 0);
+            }
+            Found::Gone { end: Some(end), .. } => {
+                ends += 1;
+                assert_eq!(end.exit.unwrap().code, Some(0));
+                assert_eq!(end.written, [(Stream::Stdout, 3_000_000), (Stream::Stderr, 1000)].into());
+                assert_eq!(all(&folder, Stream::Stdout, 0).0.len(), 3_000_000);
+                assert_eq!(all(&folder, Stream::Stderr, 0).0.len(), 1000);
+            }
+            Found::Gone { identity, end: None } => {
+                none += 1;
+                kill_leftovers(&folder, &identity).await.unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(none > 0 && not_started > 0, "{ends} ends, {none} without, {not_started} not started");
+}
+
+/// The processes that were started as runners of a folder.
+fn runners_of(folder: &Path) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        words.strip_suffix(b"\0")?.ends_with(folder.as_os_str().as_encoded_bytes()).then_some(pid)
+    });
+    all.collect()
+}
+
+#[tokio::test]
+async fn a_runner_whose_folder_is_removed_goes_with_its_program() {
+    let home = Home::new();
+    let folder = home.sh("echo $$; sleep 1; head -c 9000000 /dev/zero; sleep 1000", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 2).await;
+    let program = text(&folder, Stream::Stdout).trim().parse().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    while attached.next().await.is_some() {}
+    while alive(program) || alive(attached.identity.pid) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a process lives: one that nobody reaped does not.
+fn alive(pid: u32) -> bool {
+    identity::lives(pid, identity::started(pid).as_deref())
 }

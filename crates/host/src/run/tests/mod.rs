@@ -1,6 +1,7 @@
 //! Runners as they are: real processes.
 
 mod ends;
+mod others;
 mod output;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use holdfast_core::id::{OperationId, RunId};
 use holdfast_core::limits;
 use holdfast_core::operation::{OnFull, Stream};
 use holdfast_core::run::{Ask, End, Program, Spec, Tell, VERSION};
+
+use nix::sys::signal::Signal;
 
 use super::{Attached, Found, Starter, attach, folder, look, prepare, socket};
 use crate::spool::{Read, Reader};
@@ -60,6 +63,17 @@ impl Home {
     }
 }
 
+/// A test that failed leaves no runner.
+impl Drop for Home {
+    fn drop(&mut self) {
+        for folder in std::fs::read_dir(self.path()).unwrap().flatten() {
+            if let Ok(Found::Lives(identity)) = look(&folder.path()) {
+                kill(identity.pid, Signal::SIGTERM);
+            }
+        }
+    }
+}
+
 fn sh(line: &str) -> Program {
     Program::Pipes { argv: vec!["sh".into(), "-c".into(), line.into()], stdin: true }
 }
@@ -80,6 +94,8 @@ fn starter() -> Starter {
 fn the_runner_itself() {
     let folder = std::env::args().next_back().map(PathBuf::from).filter(|path| path.join("meta").exists());
     if let Some(folder) = folder {
+        // The harness has begun a line.
+        println!();
         super::main(&folder);
         // Nobody reads what a test binary says in the end.
         std::process::exit(0);
@@ -152,4 +168,8 @@ async fn give(attached: &mut Attached, n: u8, data: &'static [u8], close: bool) 
     let done = told(attached, |tell| matches!(tell, Tell::Done { id: done, .. } if *done == id(n))).await;
     let Tell::Done { error, .. } = done else { unreachable!() };
     error
+}
+
+fn kill(pid: u32, signal: Signal) {
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), signal);
 }

@@ -1,0 +1,184 @@
+//! Terminals, ports, full disks, and a starter that dies.
+
+use holdfast_core::operation::Stream;
+use holdfast_core::run::{Ask, Tell};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::*;
+
+fn pty(line: &str) -> Program {
+    Program::Pty { argv: vec!["sh".into(), "-c".into(), line.into()], cols: 80, rows: 24 }
+}
+
+/// Waits until a terminal shows something.
+async fn shown(folder: &Path, attached: &mut Attached, wanted: &str) {
+    while !text(folder, Stream::Pty).contains(wanted) {
+        told(attached, |tell| matches!(tell, Tell::Grew { .. })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_echoes_has_a_size_and_hangs_up() {
+    let home = Home::new();
+    let line = "trap 'stty size; echo resized' WINCH; trap 'echo hung up; exit 3' HUP; stty size; echo ready; \
+                while true; do read -r line && echo \"got $line\"; done";
+    let folder = home.run(pty(line), |_| {});
+    starter().start(&folder).await.unwrap();
+    let mut attached = attach(&folder).await.unwrap();
+    shown(&folder, &mut attached, "24 80\r\nready\r\n").await;
+    assert_eq!(give(&mut attached, 1, "≤ 3\n".as_bytes(), false).await, None);
+    shown(&folder, &mut attached, "≤ 3\r\ngot ≤ 3\r\n").await;
+    attached.asker().ask(&Ask::Resize { id: id(2), cols: 132, rows: 50 }).await.unwrap();
+    told(&mut attached, |tell| *tell == Tell::Done { id: id(2), error: None }).await;
+    assert_eq!(give(&mut attached, 3, b"\n", false).await, None);
+    shown(&folder, &mut attached, "50 132\r\nresized\r\n").await;
+    assert_eq!(give(&mut attached, 4, b"", true).await, None);
+    let end = ended(&folder).await;
+    assert_eq!((end.exit.unwrap().code, end.killed), (Some(3), false));
+    assert!(text(&folder, Stream::Pty).ends_with("hung up\r\n"));
+    assert_eq!(end.written[&Stream::Pty], all(&folder, Stream::Pty, 0).0.len() as u64);
+}
+
+#[tokio::test]
+async fn jobs_of_a_terminal_end_with_it() {
+    let home = Home::new();
+    // With job control, each job is a group of its own.
+    let folder = home.run(pty("set -m; sh -c 'trap \"\" HUP; echo job $$; exec sleep 1000' & wait"), |_| {});
+    starter().start(&folder).await.unwrap();
+    let mut attached = attach(&folder).await.unwrap();
+    shown(&folder, &mut attached, "\r\n").await;
+    let job: u32 = text(&folder, Stream::Pty).trim().strip_prefix("job ").unwrap().parse().unwrap();
+    attached.asker().ask(&Ask::Kill {}).await.unwrap();
+    let end = ended(&folder).await;
+    assert!(end.killed && end.escaped.is_empty(), "{end:?}");
+    assert!(!crate::identity::lives(job, crate::identity::started(job).as_deref()));
+}
+
+#[tokio::test]
+async fn a_port_gets_input_and_its_bytes_are_output() {
+    let home = Home::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let folder = home.run(Program::Port(port), |_| {});
+    let (started, accepted) = tokio::join!(async { starter().start(&folder).await }, listener.accept());
+    started.unwrap();
+    let mut peer = accepted.unwrap().0;
+    let mut attached = attach(&folder).await.unwrap();
+    assert_eq!(give(&mut attached, 1, b"ping", true).await, None);
+    let mut heard = Vec::new();
+    peer.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(heard, b"ping");
+    let answer: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    peer.write_all(&answer).await.unwrap();
+    drop(peer);
+    assert_eq!(ended(&folder).await.exit.unwrap().code, Some(0));
+    assert!(all(&folder, Stream::Stdout, 0).0 == answer);
+    // Nobody listens there any more.
+    drop(listener);
+    let folder = home.run(Program::Port(port), |_| {});
+    starter().start(&folder).await.unwrap();
+    assert_eq!(ended(&folder).await.not_started.as_deref(), Some("Connection refused (os error 111)"));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_killed_is_closed() {
+    let home = Home::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = home.run(Program::Port(listener.local_addr().unwrap().port()), |_| {});
+    let (started, accepted) = tokio::join!(async { starter().start(&folder).await }, listener.accept());
+    started.unwrap();
+    let attached = attach(&folder).await.unwrap();
+    attached.asker().ask(&Ask::Kill {}).await.unwrap();
+    let end = ended(&folder).await;
+    assert_eq!((end.killed, end.exit.unwrap().code), (true, None));
+    assert_eq!(accepted.unwrap().0.read(&mut [0]).await.unwrap(), 0);
+}
+
+/// Starts a run and is killed: the run goes on.
+#[tokio::test]
+async fn a_run_survives_its_starter() {
+    let home = Home::new();
+    let folder = home.run(sh("read -r line; echo \"got $line\""), |_| {});
+    // A process of its own group that starts a runner and then waits.
+    let binary = std::env::current_exe().unwrap();
+    let words = ["run::tests::others::the_starter_itself", "--exact", "--nocapture", "--test-threads=1"];
+    let mut starter = std::process::Command::new(binary);
+    std::os::unix::process::CommandExt::process_group(&mut starter, 0);
+    let mut starter = starter.args(words).arg(&folder).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let begun = async {
+        while !matches!(look(&folder), Ok(Found::Lives(_))) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, begun).await.unwrap();
+    nix::sys::signal::killpg(nix::unistd::Pid::from_raw(starter.id().cast_signed()), Signal::SIGKILL).unwrap();
+    starter.wait().unwrap();
+    let mut attached = loop {
+        match attach(&folder).await {
+            Ok(attached) => break attached,
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    };
+    assert_eq!(give(&mut attached, 1, b"news\n", true).await, None);
+    assert_eq!(ended(&folder).await.exit.unwrap().code, Some(0));
+    assert_eq!(text(&folder, Stream::Stdout), "got news\n");
+}
+
+/// What the test binary is for the test above; otherwise nothing.
+#[tokio::test]
+async fn the_starter_itself() {
+    let folder = std::env::args().next_back().map(PathBuf::from).filter(|path| path.join("meta").exists());
+    if let Some(folder) = folder {
+        starter().start(&folder).await.unwrap();
+        tokio::time::sleep(LONG).await;
+    }
+}
+
+/// Needs the right to mount; where there is none, the machine's tests say the same without a disk.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_stalls_a_program_until_there_is_room_and_loses_nothing() {
+    let home = Home::new();
+    let mount = |options: &str| {
+        let run =
+            std::process::Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(home.path()).output();
+        run.is_ok_and(|run| run.status.success())
+    };
+    if !mount("size=6m") {
+        return;
+    }
+    let size = 9_000_000;
+    let line = format!("seq 1 2000000 | head -c {size}; echo end >&2");
+    let folder = home.sh(&line, |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    if attached.stalled.is_none() {
+        told(&mut attached, |tell| matches!(tell, Tell::Stalled { since: Some(_) })).await;
+    }
+    let before = crate::spool::written(&folder).unwrap()[&Stream::Stdout];
+    assert!((4_000_000..6_300_000).contains(&before), "{before}");
+    assert!(mount("remount,size=40m"));
+    told(&mut attached, |tell| matches!(tell, Tell::Stalled { since: None })).await;
+    let end = ended(&folder).await;
+    let (bytes, gaps) = all(&folder, Stream::Stdout, 0);
+    let unmounted = std::process::Command::new("umount").arg("-l").arg(home.path()).status().unwrap().success();
+    let whole: Vec<u8> = (1..).flat_map(|n: u32| format!("{n}\n").into_bytes()).take(size).collect();
+    assert!(bytes == whole && gaps.is_empty() && unmounted);
+    assert_eq!((end.written[&Stream::Stdout], end.written[&Stream::Stderr]), (size as u64, 4));
+    assert_eq!(end.exit.unwrap().code, Some(0));
+}
+
+#[tokio::test]
+async fn a_runner_is_small() {
+    let home = Home::new();
+    let folder = home.sh("head -c 20000000 /dev/zero; read -r line", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 20_000_000).await;
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", attached.identity.pid)).unwrap();
+    let kib = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    // What it has for itself; how much of its program is in memory is the build's matter.
+    println!("{} KiB of its own, {} KiB in all", kib("Pss_Anon:"), kib("Pss:"));
+    assert!(kib("Pss_Anon:") < 2048);
+}
