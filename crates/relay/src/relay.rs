@@ -277,7 +277,14 @@ async fn assemble(
 
 /// Forgets what expired, now and then.
 async fn housekeeping(state: Arc<AppState>, stop: CancellationToken) {
-    while stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_some() {
+    loop {
+        // Not before the relay listens: after a long rest there can be many.
+        if let Err(error) = state.operations.sweep().await {
+            tracing::warn!(%error, "operations that ended long ago could not be forgotten");
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_none() {
+            return;
+        }
         forget_expired(&state).await;
     }
 }
@@ -286,9 +293,6 @@ async fn housekeeping(state: Arc<AppState>, stop: CancellationToken) {
 async fn forget_expired(state: &AppState) {
     if let Err(error) = crate::oauth::sweep(state).await {
         tracing::warn!(%error, "what expired could not be forgotten");
-    }
-    if let Err(error) = state.operations.sweep().await {
-        tracing::warn!(%error, "operations that ended long ago could not be forgotten");
     }
     if let Err(error) = state.devices.forget_expired().await {
         tracing::warn!(%error, "records of calls could not be forgotten");

@@ -81,6 +81,7 @@ limits! {
     CONTROL_TOTAL: u64 = 4 * GIB, "bytes", "Output of all operations that one relay keeps; the oldest ended ones give up theirs first.";
     CONTROL_CHUNK_SMALL: usize = 4 * KIB, "bytes", "Output that comes in smaller pieces is joined to rows of this size.";
     CONTROL_ROWS_AT_ONCE: usize = 64, "rows", "Rows of output given up in one step, so that no write takes long.";
+    CONTROL_FORGET_AT_ONCE: usize = 16, "operations", "Ended operations forgotten in one write.";
     CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";
     CONTROL_FOLLOW_PIECE: usize = 48 * KIB, "bytes", "Output in one event of a reader that follows.";
     CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";

@@ -167,7 +167,7 @@ pub(super) fn consent(status: StatusCode, sheet: &Sheet<'_>, role: Role, devices
         "<h1>Allow {client}?</h1>\n{about}{notice}\
          <form method=\"post\" action=\"/oauth/authorize\">\n\
          <input type=\"hidden\" name=\"request\" value=\"{id}\">\n{choice}\
-         <p class=\"rights\">As {role}, {allows}</p>\n\
+         <p class=\"rights\">As {role}, {allows}{operations}</p>\n\
          <button name=\"action\" value=\"allow\" class=\"main\">Allow</button>\n\
          <button name=\"action\" value=\"deny\" class=\"quiet\">Deny</button>\n</form>\n",
         client = escape(&sheet.request.client_name),
@@ -177,6 +177,7 @@ pub(super) fn consent(status: StatusCode, sheet: &Sheet<'_>, role: Role, devices
         choice = choice(devices),
         role = role.as_str(),
         allows = allows(role),
+        operations = operations(sheet.request, role),
     );
     html(status, "Holdfast: allow this client?", "", &body, &redirect::form_action(&sheet.request.redirect_uri))
 }
@@ -200,6 +201,14 @@ fn allows(role: Role) -> &'static str {
         Role::Operator | Role::Owner => {
             "it can run any program as the user of that device, and so do everything that user can; less only if the device's own policy is stricter."
         }
+    }
+}
+
+/// The same of the scope `operations`, where the role lets it mean something.
+fn operations(request: &Request, role: Role) -> &'static str {
+    match request.scopes.operations && role >= Role::Operator {
+        true => " It can also start durable operations, which wait for the device and go on while nobody is connected.",
+        false => "",
     }
 }
 

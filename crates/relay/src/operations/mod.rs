@@ -33,6 +33,7 @@ use holdfast_core::operation::Request;
 use holdfast_core::status::UnixMs;
 use holdfast_core::switchboard::SocketId;
 use parking_lot::RwLock;
+use rusqlite::Connection;
 
 pub use counters::OperationCounts;
 pub use party::Party;
@@ -231,17 +232,32 @@ impl Operations {
 
     /// An operation of this party's; guessing ids finds nothing.
     pub async fn get(&self, party: &Party, id: &OperationId) -> Result<OperationView, ApiError> {
-        let (device, wanted) = (party.device().clone(), id.clone());
+        Ok(self.find(party, id, |_, _| Ok(())).await?.0)
+    }
+
+    /// The same, with what `more` reads of its row.
+    async fn find<T: Send + 'static>(
+        &self,
+        party: &Party,
+        id: &OperationId,
+        more: impl FnOnce(&Connection, &OperationView) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<(OperationView, T), ApiError> {
         // The machine first: an operation that ends in between is found ended.
         let room = self.known(party.device());
         let live = room.as_ref().and_then(|room| room.view(id));
-        let found = self.0.shared.store.read(move |db| view::one(db, &device, &wanted)).await?;
-        let mut found = found.filter(|found| party.owns(&found.account)).ok_or_else(ApiError::not_found)?;
+        let (owner, wanted) = (party.clone(), id.clone());
+        let found = self.0.shared.store.read(move |db| {
+            let found = view::one(db, owner.device(), &wanted)?.filter(|found| owner.owns(&found.account));
+            let found = found.ok_or_else(ApiError::not_found)?;
+            let more = more(db, &found)?;
+            Ok::<_, ApiError>((found, more))
+        });
+        let (mut found, more) = found.await?;
         found.worker_live = room.is_some_and(|room| room.is_live());
         if let Some(live) = live {
             found.enliven(live);
         }
-        Ok(found)
+        Ok((found, more))
     }
 
     /// The newest operations of this party's.
@@ -299,7 +315,7 @@ impl Operations {
         let store = &self.0.shared.store;
         let kept = u64::try_from(limits::OPERATIONS_KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
         let before = self.0.shared.unix_ms().saturating_sub(kept);
-        while store.write(move |db| store::forget_oldest(db, before)).await? {}
+        while store.write(move |db| store::forget(db, before)).await? {}
         store.write(move |db| store::forget_sessions(db, before)).await
     }
 

@@ -7,11 +7,13 @@ use bytes::Bytes;
 use holdfast_core::id::OperationId;
 use holdfast_core::limits;
 use holdfast_core::operation::{Stream, Streams};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::output::{self, Found, Of};
 use super::{OperationView, Operations, Party};
 use crate::http::error::ApiError;
+use crate::store::StoreError;
 
 /// What a reader got.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +63,7 @@ impl Operations {
         wait: Duration,
     ) -> Result<Reading, ApiError> {
         let until = tokio::time::Instant::now() + wait.min(limits::CONTROL_WAIT_MAX);
-        let mut changes = self.watch(party, id).await?;
+        let mut changes = self.listen(party, id);
         loop {
             changes.mark_unchanged();
             let reading = self.read_now(party, id, from, max).await?;
@@ -80,20 +82,24 @@ impl Operations {
     /// Hears of every change of an operation from now on.
     pub async fn watch(&self, party: &Party, id: &OperationId) -> Result<watch::Receiver<()>, ApiError> {
         self.get(party, id).await?;
-        Ok(self.known(party.device()).map_or_else(|| watch::channel(()).1, |room| room.watch(id)))
+        Ok(self.listen(party, id))
+    }
+
+    fn listen(&self, party: &Party, id: &OperationId) -> watch::Receiver<()> {
+        self.known(party.device()).map_or_else(|| watch::channel(()).1, |room| room.watch(id))
     }
 
     async fn read_now(&self, party: &Party, id: &OperationId, from: &Streams, max: usize) -> Result<Reading, ApiError> {
-        let operation = self.get(party, id).await?;
-        let (row, from, max) = (operation.row, from.clone(), max.clamp(1, limits::CONTROL_READ_MAX));
-        let found = self.0.shared.store.read(move |db| {
+        let (from, max) = (from.clone(), max.clamp(1, limits::CONTROL_READ_MAX));
+        let read = move |db: &Connection, operation: &OperationView| {
             let read = |(stream, offset): (Stream, u64)| {
-                Ok::<_, ApiError>((stream, offset, output::read(db, Of(row, stream), offset, max)?))
+                Ok::<_, StoreError>((stream, offset, output::read(db, Of(operation.row, stream), offset, max)?))
             };
             from.into_iter().map(read).collect::<Result<Vec<_>, _>>()
-        });
+        };
+        let (operation, found) = self.find(party, id, read).await?;
         let mut pieces = BTreeMap::new();
-        for (stream, offset, found) in found.await? {
+        for (stream, offset, found) in found {
             let piece = match found {
                 Found::Gone { first_available } => Piece::Gone { first_available },
                 Found::Beyond => return Err(ApiError::invalid("the offset lies beyond what has come")),

@@ -20,9 +20,14 @@ use crate::store::{Store, StoreError};
 /// File of the control store inside the data folder: its own, so that output never delays the relay's other writes.
 const FILE: &str = "operations.sqlite";
 
-/// Opens or creates the control store. Blocks.
+/// Opens or creates the control store. A damaged one is set aside: tool calls and administration do without it. Blocks.
 pub(super) fn open(folder: &Path) -> Result<Store, StoreError> {
-    Store::open(folder, &Layout { file: FILE, steps: schema::STEPS, reserve: None })
+    let layout = Layout { file: FILE, steps: schema::STEPS, reserve: None };
+    let (store, aside) = Store::open_or_set_aside(folder, &layout)?;
+    if let Some(aside) = aside {
+        tracing::error!(aside = %aside.display(), "the store of operations was damaged and is set aside; a new one begins");
+    }
+    Ok(store)
 }
 
 /// Applies the changes of one commit of a device's machine; `now`: the wall clock.
@@ -195,8 +200,18 @@ fn late(db: &Connection, device: &DeviceId, id: &OperationId, late: &Outcome) ->
     Ok(())
 }
 
-/// Forgets the operation that ended first, if that was before `before`, or as much of its output as one write may; tells
-/// whether there may be more to forget.
+/// Forgets operations that ended before `before`, as many as one write may; tells whether there may be more to forget.
+pub(super) fn forget(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
+    for _ in 0..limits::CONTROL_FORGET_AT_ONCE {
+        if !forget_oldest(db, before)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Forgets the operation that ended first, if that was before `before`, or as much of its output as one step may; tells
+/// whether there was one.
 pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
     let sql = "SELECT n FROM operations WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, n LIMIT 1";
     let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?;
