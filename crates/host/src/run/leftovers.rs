@@ -87,10 +87,12 @@ mod unix {
         let Some(Leader { pid, started }) = leader else { return Ok(Vec::new()) };
         let leads = started.is_some() && identity::started(pid) == started;
         let marked = identity::marked(&mark(identity));
-        match leads || marked.iter().any(|process| process.group == pid) {
-            true => Ok(identity::groups_of_session(pid)),
-            false => Ok(Vec::new()),
-        }
+        let mut groups = match leads || marked.iter().any(|process| process.group == pid) {
+            true => identity::groups_of_session(pid),
+            false => Vec::new(),
+        };
+        groups.retain(|group| group::lives(*group));
+        Ok(groups)
     }
 
     /// The folder of the run's own control group.

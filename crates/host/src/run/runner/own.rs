@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 
 use bytes::{Buf as _, Bytes};
+use futures_util::FutureExt as _;
 use holdfast_core::id::OperationId;
 use holdfast_core::limits;
 use holdfast_core::operation::{Exit, Stream};
@@ -117,7 +118,7 @@ impl Own {
                 Event::Fed(Err(_)) => self.close_input(),
                 Event::Exited(code, signal) => self.program_ended(code, signal),
                 Event::Gone(escaped) => self.handle(RunnerInput::Gone { escaped }),
-                Event::Connected(stream) => self.greet(stream),
+                Event::Connected(stream) => self.greet(stream).await,
                 Event::Asked(Some(ask)) => self.handle(RunnerInput::Asked(ask)),
                 Event::Asked(None) => self.doors.talk = None,
                 Event::Interrupted => self.handle(RunnerInput::Interrupted),
@@ -137,8 +138,7 @@ impl Own {
         let (exited, ending, mark) = (self.exited, self.ending, &self.identity.mark);
         let piece = self.inputs.front();
         tokio::select! {
-            // Output comes last, so that a program that writes without end delays nothing; what an old connection said comes
-            // before a new one.
+            // Output comes last, so that a program that writes without end delays nothing.
             biased;
             () = interrupts.next() => Event::Interrupted,
             () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => Event::Due,
@@ -309,11 +309,16 @@ impl Own {
         self.fed(0);
     }
 
-    fn greet(&mut self, stream: Accepted) {
+    /// The newest connection counts, after what the one before it has said.
+    async fn greet(&mut self, stream: Accepted) {
+        // What has arrived is noticed only when the runtime looks.
+        tokio::task::yield_now().await;
+        while let Some(Some(ask)) = hear(&mut self.doors.talk).now_or_never() {
+            self.handle(RunnerInput::Asked(ask));
+        }
         let mut talk = Talk::new(stream);
         let (identity, written) = (self.identity.clone(), self.machine.written());
         talk.tell(Tell::Hello { version: VERSION, identity, written, stalled: self.stalled });
-        // The newest one counts.
         self.doors.talk = Some(talk);
     }
 

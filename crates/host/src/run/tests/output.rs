@@ -51,6 +51,20 @@ async fn input_that_is_repeated_is_given_once() {
 }
 
 #[tokio::test]
+async fn what_a_connection_said_counts_although_the_next_one_is_there() {
+    let home = Home::new();
+    let folder = home.sh("cat", |_| {}).await;
+    for n in 0..15 {
+        let said = attach(&folder).await.unwrap();
+        let data = bytes::Bytes::from(format!("{n}\n"));
+        said.asker().ask(&Ask::Input { id: id(n), data, close: n == 14 }).await.unwrap();
+    }
+    assert_eq!(ended(&folder).await.written[&Stream::Stdout], 35);
+    let all = (0..15).map(|n| format!("{n}\n")).collect::<String>();
+    assert_eq!(text(&folder, Stream::Stdout), all);
+}
+
+#[tokio::test]
 async fn input_for_a_program_that_takes_none_is_refused() {
     let home = Home::new();
     let folder = home.sh("exec <&-; sleep 0.2; echo closed; sleep 60", |_| {}).await;
