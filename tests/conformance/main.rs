@@ -5,6 +5,8 @@
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod tasks;
+
 use std::path::PathBuf;
 use std::process::Stdio;
 

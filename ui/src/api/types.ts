@@ -283,6 +283,8 @@ export type Config = {
   relay: RelayConfig,
   /** How daemon and relay speak to each other. */
   link: LinkConfig,
+  /** How the relay answers clients. */
+  mcp: McpConfig,
   /** What clients may do on this machine. */
   policy: PolicyConfig,
   /** Which calls ask the person at this machine before they run. */
@@ -465,6 +467,12 @@ export type LogConfig = {
 
 /** How much is logged; the order is from least to most. */
 export type LogLevel = "error" | "warn" | "info" | "debug";
+
+/** How the relay answers clients. */
+export type McpConfig = {
+  /** After how many milliseconds a call that goes on answers a client without tasks with a handle; 0: never. */
+  patience_ms: number,
+};
 
 /** A personal access token at its making. */
 export type NewToken = {

@@ -117,8 +117,7 @@ impl Default for RelayConfig {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct McpConfig {
-    /// How long a call may keep a client waiting that takes no tasks, in milliseconds. Then it gets a handle, and the call goes on.
-    /// 0: until the end.
+    /// After how many milliseconds a call that goes on answers a client without tasks with a handle; 0: never.
     pub patience_ms: u32,
 }
 
