@@ -170,9 +170,8 @@ impl FakeWorker {
     /// Code and reason of the close; what is said before it is passed over. `None`: the socket ended without.
     pub async fn closed(&mut self) -> Option<(u16, String)> {
         loop {
-            match self.message().await? {
-                Message::Close(frame) => return frame.map(|frame| (frame.code.into(), frame.reason.as_str().into())),
-                _ => {}
+            if let Message::Close(frame) = self.message().await? {
+                return frame.map(|frame| (frame.code.into(), frame.reason.as_str().into()));
             }
         }
     }

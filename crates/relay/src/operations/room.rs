@@ -247,6 +247,15 @@ impl WorkerRoom {
     }
 }
 
+impl State {
+    /// What the sockets received counts, whatever frames it belongs to.
+    fn hear(&mut self, now: Now) {
+        for (socket, wire) in self.wires.iter() {
+            self.control.handle(now, Input::Heard { socket, at: wire.meter().heard() });
+        }
+    }
+}
+
 impl Room for WorkerRoom {
     type Intake = ();
     const FRAME_MAX: usize = limits::OPERATION_FRAME_MAX;
@@ -258,6 +267,8 @@ impl Room for WorkerRoom {
     fn connect(&self) -> (SocketId, Arc<Wire>) {
         let socket = self.shared.socket();
         let mut state = self.state.lock();
+        // Whether the device still answers on another one decides whether this one is taken.
+        state.hear(self.shared.pace.now());
         state.open_sockets += 1;
         let wire = state.wires.add(socket);
         match state.stopping {
@@ -308,10 +319,7 @@ impl Room for WorkerRoom {
     fn turn(&self) -> Option<Duration> {
         let now = self.shared.pace.now();
         let mut state = self.state.lock();
-        let heard: Vec<_> = state.wires.iter().map(|(socket, wire)| (socket, wire.meter().heard())).collect();
-        for (socket, at) in heard {
-            state.control.handle(now, Input::Heard { socket, at });
-        }
+        state.hear(now);
         state.control.handle_timeout(now);
         self.settle(&mut state, now);
         let left = state.control.poll_timeout(now);

@@ -88,8 +88,14 @@ impl Stage {
 
     /// The relay goes away without a word, and comes back with what is on disk.
     pub async fn crash(self) -> Stage {
+        self.crash_and(|| ()).await
+    }
+
+    /// The same, and something happens while it is away.
+    pub async fn crash_and(self, meanwhile: impl FnOnce()) -> Stage {
         let Stage { relay: Relay { handle, clock, dir }, device, token } = self;
         drop(handle);
+        meanwhile();
         // Its port may not be free yet.
         let mut options = RelayOptions::loopback(0, dir.path());
         options.clock = Arc::clone(&clock) as _;

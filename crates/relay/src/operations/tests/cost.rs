@@ -47,7 +47,8 @@ fn with_ended(count: u32) -> Connection {
 fn costs(db: &Connection) -> Vec<(&'static str, u64)> {
     let mut costs = Vec::new();
     let mut step = |name, work: &dyn Fn(&Connection)| costs.push((name, instructions(db, work)));
-    let change = |change: Change| move |db: &Connection| drop(apply(db, &[change.clone()], 9_000_000).unwrap());
+    let change =
+        |change: Change| move |db: &Connection| drop(apply(db, std::slice::from_ref(&change), 9_000_000).unwrap());
     let output =
         |offset| Change::Output { id: id(1), stream: Stream::Stdout, offset, bytes: Bytes::from_static(&[7; 5_000]) };
     let failed = || Outcome::Failed { error: Failure::new(Code::Timeout, ""), started: true, evidence: None };
@@ -67,7 +68,7 @@ fn costs(db: &Connection) -> Vec<(&'static str, u64)> {
     step("living", &|db| assert_eq!(list(db, &device(), None, &page(true)).unwrap().unwrap().len(), 2));
     step("load", &|db| drop(load(db, 0).unwrap()));
     let tight = Bounds { total: 5_000, ..Bounds::default() };
-    step("make room", &|db| drop(append(db, &tight, Of(2, Stream::Stdout), 0, &[7; 5_000]).unwrap()));
+    step("make room", &|db| append(db, &tight, Of(2, Stream::Stdout), 0, &[7; 5_000]).unwrap());
     step("nothing to forget", &|db| assert!(!forget_oldest(db, 1).unwrap()));
     step("forget", &|db| assert!(forget_oldest(db, u64::MAX >> 1).unwrap()));
     costs

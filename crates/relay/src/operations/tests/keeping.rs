@@ -44,7 +44,7 @@ fn a_key_is_one_principals_and_stands_for_an_ended_operation_too_unless_nothing_
     end(&db, 1, 5_000);
     assert_eq!(again("acct_a client"), known);
     let recall = Change::Recall { principal: "acct_a client".into(), key: "key 1".into() };
-    assert_eq!(apply(&db, &[recall.clone()], 0).unwrap(), known);
+    assert_eq!(apply(&db, &[recall], 0).unwrap(), known);
     admit(&db, 3);
     let expired = Change::End { id: id(3), outcome: Outcome::Expired {}, written: Streams::new(), frees_key: true };
     apply(&db, &[expired], 0).unwrap();
