@@ -77,7 +77,7 @@ impl Worker {
         }
         let Some(entry) = self.operations.get(id) else { return };
         if entry.row.operation.kind() == Kind::WorkspaceConfig && self.config == Some(entry.row.digest) {
-            let value = Some(json!({"unchanged": true}));
+            let value = Some(json!({"reused": true}));
             return self.end(id, Outcome::Completed { exit: None, value }, Streams::new());
         }
         if entry.row.state == State::Running {

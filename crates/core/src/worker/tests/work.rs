@@ -108,7 +108,7 @@ fn the_same_configuration_again_changes_nothing_in_this_life_or_the_next() {
     rig.send(config(1, 7));
     assert_eq!(performed(&mut rig), [op(1)]);
     done(&mut rig, 1);
-    let unchanged = Outcome::Completed { exit: None, value: Some(json!({"unchanged": true})) };
+    let unchanged = Outcome::Completed { exit: None, value: Some(json!({"reused": true})) };
     rig.send(config(2, 7));
     assert_eq!((performed(&mut rig), rig.outcome(2)), (vec![], unchanged.clone()));
     rig.restart();

@@ -66,8 +66,8 @@ impl<'a> Tree<'a> {
         }
         let tree = Tree { git, _turn: at_work.take(git.folder.to_path_buf())? };
         // Its configuration may name another place.
-        let top = tree.ask(&["rev-parse", "--show-toplevel"]).await?.map(PathBuf::from);
-        if top.and_then(|top| top.canonicalize().ok()).as_deref() != Some(git.folder) {
+        let top = PathBuf::from(tree.must(&["rev-parse", "--show-toplevel"], Code::ExecutionFailed).await?);
+        if top.canonicalize().ok().as_deref() != Some(git.folder) {
             return Err(Failure::new(Code::PathBoundary, "the project's working tree lies elsewhere"));
         }
         match git.own_keys(PROGRAMS).await?.first() {

@@ -32,7 +32,7 @@ use file_sync::FileSync;
 use projects::Projects;
 
 pub(crate) use forward::forward_allowed;
-pub(crate) use workspace::{Workspace, kept};
+pub(crate) use workspace::kept;
 
 /// What operations that are no run are done with.
 pub(crate) struct PerformOptions {

@@ -1,7 +1,7 @@
 //! What the worker works for.
 
 use super::*;
-use crate::worker::perform::workspace::put as take;
+use crate::worker::perform::workspace::{Workspace, put as take};
 
 #[tokio::test]
 async fn the_same_configuration_is_taken_once_and_another_takes_its_place() {
