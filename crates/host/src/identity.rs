@@ -22,19 +22,18 @@ pub(crate) fn started(pid: u32) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Job objects end with their process on Windows; nobody asks.
+/// When a process that lives started, as its system counts it; nothing if there is no such process.
 #[cfg(windows)]
-pub(crate) fn started(_pid: u32) -> Option<String> {
-    None
+pub(crate) fn started(pid: u32) -> Option<String> {
+    crate::platform::process_started(pid).map(|time| time.to_string())
 }
 
-/// Whether the process that started then lives: a dead one that nobody reaped yet does not. Where a start time cannot be
-/// had, nobody can tell, and it is taken for alive.
+/// Whether the process that started then lives: a dead one that nobody reaped yet does not.
 pub(crate) fn lives(pid: u32, started_then: Option<&str>) -> bool {
     #[cfg(target_os = "linux")]
     return stat(pid).is_some_and(|stat| stat.alive && Some(stat.started.as_str()) == started_then);
     #[cfg(not(target_os = "linux"))]
-    return cfg!(windows) || started_then.is_some() && started(pid).as_deref() == started_then;
+    return started_then.is_some() && started(pid).as_deref() == started_then;
 }
 
 /// A living process that carries a mark in its environment.

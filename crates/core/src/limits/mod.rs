@@ -521,5 +521,8 @@ mod tests {
             SPOOL_SEGMENT * 2 <= SPOOL_RUN_MIN && SPOOL_RUN_MIN <= SPOOL_RUN_MAX && SPOOL_RUN_MAX <= SPOOL_TOTAL_MAX
         );
         assert!(RUNNER_LINE_MAX > OPERATION_INPUT_MAX.div_ceil(3) * 4);
+        assert!(2 * RUNNER_PIPE + RUNNER_RESUME < SPOOL_RUN_MIN, "a program can be read again");
+        assert!(2 * RUNNER_PIPE * WORKER_RUNS_MAX as u64 <= 32 * MIB as u64);
+        assert!(SPOOL_RUN_MIN * WORKER_RUNS_MAX as u64 <= SPOOL_TOTAL_MAX, "every run has its least");
     }
 }

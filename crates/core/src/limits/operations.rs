@@ -67,7 +67,7 @@ limits! {
     RUNNER_TOLD_WAIT: Duration = secs(1), "time", "Before an announced sleep, the longest wait until runners were told that it holds their lease; part of SUSPEND_ACK_WAIT.";
     RUNNER_INPUT_SEEN: usize = 1024, "requests", "Inputs a runner remembers so that a repetition is recognised.";
     RUNNER_INPUT_WAITING: usize = 16, "requests", "Inputs that wait for a program to read; more are refused and may be asked again.";
-    RUNNER_PIPE: u64 = MIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it.";
+    RUNNER_PIPE: u64 = 256 * KIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it, and all pipes of WORKER_RUNS_MAX are half of what Linux lets a user have.";
     RUNNER_RESUME: u64 = MIB as u64, "bytes", "A program that waited for room is read again when there is this much.";
     RUNNER_ESCAPED: usize = 64, "processes", "Escaped processes that the end of a run names.";
     RUNNER_BLOCK: usize = 256 * KIB, "bytes", "Output a runner moves at once.";

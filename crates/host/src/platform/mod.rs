@@ -10,7 +10,7 @@ mod windows;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::on_power;
 #[cfg(windows)]
-pub(crate) use windows::{free_space, on_power};
+pub(crate) use windows::{boot_clock, free_space, on_power, process_started};
 
 /// What the system tells of its power. It waits a moment for whoever hears `Sleeps`.
 pub(crate) enum Power {

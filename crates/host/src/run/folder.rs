@@ -43,10 +43,13 @@ pub fn socket(folder: &Path) -> Result<PathBuf, FileError> {
     Ok(home.join(format!("run-{}", &data_encoding::HEXLOWER.encode(&digest)[..24])))
 }
 
-/// Makes the folder of a run and writes what is to run. Nothing runs yet.
+/// Makes the folder of a run and writes what is to run, durably: a claim must not be lost with the folder it stands in.
+/// Nothing runs yet.
 pub fn prepare(folder: &Path, spec: &Spec) -> Result<(), FileError> {
     files::make_dir(folder)?;
-    write(&folder.join(META), spec)
+    write(&folder.join(META), spec)?;
+    // The folder of all runs may be new, too.
+    folder.ancestors().skip(1).take(2).try_for_each(|above| sync_folder(above).map_err(FileError::io(above)))
 }
 
 /// What was to run. Fails with `InvalidData` for a version that this build does not understand.

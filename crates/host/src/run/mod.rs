@@ -26,7 +26,10 @@ pub use start::Starter;
 use std::time::Duration;
 
 /// The system's boot clock, by which leases are told to a runner: every process of this boot reads the same, it counts
-/// sleep, and nobody can set it. Where there is none it stands at zero.
+/// sleep, and nobody can set it.
 pub fn boot_clock() -> Duration {
+    #[cfg(windows)]
+    return crate::platform::boot_clock();
+    #[cfg(not(windows))]
     holdfast_relay::boot_reading().unwrap_or_default()
 }

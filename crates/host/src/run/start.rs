@@ -68,6 +68,8 @@ fn spawn(words: &[OsString]) -> io::Result<Child> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HOLDFAST_")) {
         command.env_remove(name);
     }
+    #[cfg(unix)]
+    command.current_dir("/");
     #[cfg(windows)]
     command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
     command.spawn()

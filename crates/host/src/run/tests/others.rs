@@ -94,23 +94,11 @@ async fn a_connection_that_is_killed_is_closed() {
     assert_eq!(accepted.unwrap().0.read(&mut [0]).await.unwrap(), 0);
 }
 
-/// Starts a run and is killed: the run goes on.
 #[tokio::test]
 async fn a_run_survives_its_starter() {
     let home = Home::new();
     let folder = home.run(sh("read -r line; echo \"got $line\""), |_| {});
-    // A process of its own group that starts a runner and then waits.
-    let binary = std::env::current_exe().unwrap();
-    let words = ["run::tests::others::the_starter_itself", "--exact", "--nocapture", "--test-threads=1"];
-    let mut starter = std::process::Command::new(binary);
-    std::os::unix::process::CommandExt::process_group(&mut starter, 0);
-    let mut starter = starter.args(words).arg(&folder).stdout(std::process::Stdio::null()).spawn().unwrap();
-    let begun = async {
-        while !matches!(look(&folder), Ok(Found::Lives(_))) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(LONG, begun).await.unwrap();
+    let mut starter = starter_process(&folder, &[]).await;
     nix::sys::signal::killpg(nix::unistd::Pid::from_raw(starter.id().cast_signed()), Signal::SIGKILL).unwrap();
     starter.wait().unwrap();
     let mut attached = loop {
@@ -124,7 +112,51 @@ async fn a_run_survives_its_starter() {
     assert_eq!(text(&folder, Stream::Stdout), "got news\n");
 }
 
-/// What the test binary is for the test above; otherwise nothing.
+/// Starts a process, in a group of its own, that starts a runner on a folder and then waits.
+async fn starter_process(folder: &Path, env: &[(&str, &Path)]) -> std::process::Child {
+    let mut starter = std::process::Command::new(std::env::current_exe().unwrap());
+    std::os::unix::process::CommandExt::process_group(&mut starter, 0);
+    starter.args(["run::tests::others::the_starter_itself", "--exact", "--nocapture", "--test-threads=1"]).arg(folder);
+    let starter = starter.envs(env.iter().copied()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let begun = async {
+        while !matches!(look(folder), Ok(Found::Lives(_))) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, begun).await.unwrap();
+    starter
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_runner_gets_a_scope_where_systemd_answers_and_starts_without_one_where_it_does_not() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    let runtime = tempfile::tempdir().unwrap();
+    std::fs::create_dir(runtime.path().join("systemd")).unwrap();
+    std::fs::write(runtime.path().join("systemd/private"), "").unwrap();
+    let systemd_run = runtime.path().join("systemd-run");
+    let path = [runtime.path().to_str().unwrap(), &std::env::var("PATH").unwrap()].join(":");
+    for (script, scoped) in [("while [ $1 != -- ]; do shift; done; shift; exec \"$@\"", true), ("exit 1", false)] {
+        let asked = runtime.path().join("asked");
+        std::fs::write(&systemd_run, format!("#!/bin/sh\necho \"$1 $2 $5\" > {}\n{script}\n", asked.display()))
+            .unwrap();
+        std::fs::set_permissions(&systemd_run, PermissionsExt::from_mode(0o755)).unwrap();
+        let folder = home.run(sh("read -r line"), |_| {});
+        let env = [("XDG_RUNTIME_DIR", runtime.path()), ("PATH", Path::new(&path))];
+        let mut starter = starter_process(&folder, &env).await;
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&asked).unwrap(),
+            format!("--user --scope --unit=holdfast-run-{name}\n"),
+            "{scoped}"
+        );
+        starter.kill().unwrap();
+        starter.wait().unwrap();
+    }
+}
+
+/// What the test binary is when the tests above start a starter; otherwise nothing.
 #[tokio::test]
 async fn the_starter_itself() {
     let folder = std::env::args().next_back().map(PathBuf::from).filter(|path| path.join("meta").exists());
