@@ -18,6 +18,9 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 /// Longest any step may take; a test that waits longer is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What is on its way over loopback is there within this.
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// What the relay asked for at the beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
@@ -155,6 +158,23 @@ impl FakeWorker {
         match self.message().await {
             Some(Message::Text(text)) => ControlFrame::decode(&text).expect("a frame"),
             other => panic!("no frame: {other:?}"),
+        }
+    }
+
+    /// The next frame that came already, or comes within a moment.
+    ///
+    /// # Panics
+    /// If the relay says what is no frame.
+    pub async fn said(&mut self) -> Option<ControlFrame> {
+        if let Some(early) = self.early.pop_front() {
+            return Some(early);
+        }
+        loop {
+            match tokio::time::timeout(MOMENT, self.ws.next()).await.ok()?? {
+                Ok(Message::Text(text)) => return Some(ControlFrame::decode(&text).expect("a frame")),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                _ => return None,
+            }
         }
     }
 

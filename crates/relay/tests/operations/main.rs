@@ -12,3 +12,4 @@ mod full;
 mod reading;
 mod rights;
 mod sockets;
+mod storm;

@@ -86,6 +86,17 @@ impl Stage {
         (answer.body, next, end)
     }
 
+    /// Output of a finished operation's `stdout` from an offset, as its device reads it.
+    pub async fn bytes(&self, id: &OperationId, offset: usize) -> Vec<u8> {
+        // Fails if another test has done it.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let path = format!("http://{}/api/operations/{id}/output?stream=stdout&offset={offset}", self.relay.addr());
+        let answer =
+            reqwest::Client::new().get(path).header("x-bridge-token", &self.device.token).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.bytes().await.unwrap().to_vec()
+    }
+
     /// The relay goes away without a word, and comes back with what is on disk.
     pub async fn crash(self) -> Stage {
         self.crash_and(|| ()).await
