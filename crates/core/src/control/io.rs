@@ -64,7 +64,6 @@ pub struct Start {
 }
 
 /// Something happened.
-#[expect(clippy::large_enum_variant, reason = "frames are the rule, and a box for each would cost more than the copy")]
 pub enum Input {
     /// A client asks for an operation; answered by [`Output::Answer`] when it is committed or refused.
     Start {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::super::*;
 use super::desk::*;
 use crate::operation::{Outcome, State};
@@ -76,7 +78,7 @@ fn the_time_to_live_counts_on_through_a_restart_of_the_relay_and_its_sleep() {
     desk.pass(TTL - S * 601);
     assert_eq!(desk.outcome(&id), None);
     desk.now = desk.now.slept(S);
-    desk.pass(S * 0);
+    desk.pass(Duration::ZERO);
     assert_eq!(desk.outcome(&id), Some(Outcome::Expired {}));
 }
 
@@ -141,7 +143,7 @@ fn readers_are_told_of_every_change_of_what_they_see() {
     assert_eq!((view.record.state, view.ending), (State::Running, false));
     desk.changed.clear();
     desk.output(socket, &run, 0, b"abc");
-    assert_eq!(desk.changed, [id.clone()]);
+    assert_eq!(desk.changed, std::slice::from_ref(&id));
     let mut stalled = report(&id, State::Running);
     stalled.output_stalled = Some(7);
     stalled.written = [(crate::operation::Stream::Stdout, 10)].into();

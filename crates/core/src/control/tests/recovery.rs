@@ -22,7 +22,7 @@ fn a_recovery_names_what_was_sent_and_where_its_output_goes_on() {
     desk.hello(socket, 1);
     let frames = desk.read(socket);
     let Some(ControlFrame::RecoveryRequest { requests, output_offsets, .. }) = frames.first() else { panic!() };
-    let mut sent = vec![id, input];
+    let mut sent = [id, input];
     sent.sort();
     // What was only about to be sent when the relay was killed may have been sent.
     assert_eq!(requests.len(), 3);
@@ -155,7 +155,7 @@ fn a_relay_killed_between_sending_and_hearing_recovers_the_result() {
     desk.read(socket);
     desk.crash();
     let (socket, recovery, requests) = desk.greet(1);
-    assert_eq!(requests, [id.clone()]);
+    assert_eq!(requests, std::slice::from_ref(&id));
     desk.state(socket, 1, &recovery, vec![report(&id, State::Completed)]);
     desk.exit(socket, &id, 0);
     desk.say(socket, WorkerFrame::RecoveryComplete { recovery_id: recovery });
