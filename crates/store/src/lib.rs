@@ -2,7 +2,8 @@
 //!
 //! [`Store::write`] answers after the commit. Writes that wait together share one commit. A write that fails leaves no
 //! trace, and does not disturb its neighbours. When the disk is full, writes are refused with [`StoreError::Full`] until there is
-//! room again.
+//! room again; [`Store::write_final`] still has a reserve. SQLite's log is bounded whoever reads ([`limits::STORE_LOG_MAX`]),
+//! and a damaged file is refused or set aside, as its user wants.
 
 mod damage;
 mod error;
@@ -70,15 +71,19 @@ impl Store {
         let cannot = |e: std::io::Error| StoreError::ReadOnly { path: path.clone(), reason: e.to_string() };
         file::create_folder(folder).map_err(cannot)?;
         let mut reserve = layout.reserve.map(|room| Reserve::take(file::beside(&path, ".reserve"), room));
-        let connection = match prepare(&path, layout) {
+        let connection = match (prepare(&path, layout), &mut reserve) {
             // Even to open it takes some room. What was acknowledged must not become unreadable for want of it.
-            Err(StoreError::Full) if reserve.is_some() => {
-                reserve.as_mut().map(Reserve::free);
+            (Err(StoreError::Full), Some(reserve)) => {
+                reserve.free();
                 prepare(&path, layout)
             }
-            other => other,
+            (other, _) => other,
         };
         let connection = connection.map_err(|e| e.at(&path))?;
+        if let Some(reserve) = &mut reserve {
+            // Made now, so that the first write need not wait for it.
+            reserve.held();
+        }
         let reads = Reads::default();
         let log = Log::new(file::beside(&path, file::LOG), reads.clone());
         let writer = Writer::start(Disk { connection, log, reserve })?;

@@ -33,6 +33,8 @@ impl Reserve {
     pub(crate) fn free(&mut self) {
         // What cannot be removed is still held.
         self.held = self.held && fs::remove_file(&self.file).is_err();
+        // Not at once again, even where the disk's room is not told rightly: the final writes come first.
+        self.tried = Some(Instant::now());
     }
 
     /// Whether the space is held, after trying to take it back.

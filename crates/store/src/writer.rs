@@ -86,7 +86,9 @@ impl Disk {
             if fate == Err(StoreError::Full) && !gave_up && open.iter().any(|job| job.class() == Class::Final) {
                 // Without their neighbours, and with the reserve, final writes may still fit.
                 gave_up = true;
-                self.reserve.as_mut().map(Reserve::free);
+                if let Some(reserve) = &mut self.reserve {
+                    reserve.free();
+                }
                 let (last, ordinary) = open.into_iter().partition(|job| job.class() == Class::Final);
                 settle(ordinary, &fate);
                 group.splice(..0, last);

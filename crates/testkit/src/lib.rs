@@ -1,5 +1,5 @@
-//! What tests need and the product does not: a bad network, a bad disk, temporary homes, the real binary as a process, MCP clients of both
-//! eras, an OAuth browser, and scripted peers of the base wire.
+//! What tests need and the product does not: a bad network, a bad disk, temporary homes, the real binary as a process, MCP
+//! clients of both eras, an OAuth browser, and scripted peers of the base wire.
 
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
