@@ -236,6 +236,7 @@ impl Runs {
             folder.program = None;
             let failure = fails.then(|| Failure::nothing_done(Code::Unavailable, "no runner"));
             if !std::mem::replace(&mut folder.void, true) {
+                truth.strike("not started");
                 self.tell(tried.clone(), RunNews::Void(failure));
             }
             return;
@@ -279,6 +280,9 @@ impl Runs {
                 escaped: Vec::new(),
                 at: now.boot.as_millis() as u64,
             };
+            if expired.is_some() {
+                truth.strike("lease expired");
+            }
             if let Some(id) = &folder.id {
                 truth.ends.insert(id.clone(), end.clone());
             }

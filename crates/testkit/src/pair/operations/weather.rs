@@ -89,9 +89,11 @@ impl Weather {
 
     fn plan(&self, rng: &mut SmallRng) -> Vec<(Duration, Event)> {
         let mut plan = Vec::new();
-        self.wishes(rng, &mut plan);
-        for _ in 0..rng.random_range(1..5) {
-            let at = any(rng);
+        let moments = wishes(rng, &mut plan);
+        for _ in 0..rng.random_range(2..9) {
+            // Most of what happens does so while something begins or ends.
+            let moment = *moments.choose(rng).expect("one") + Duration::from_millis(rng.random_range(0..600));
+            let at = if rng.random_bool(0.7) { moment } else { any(rng) };
             let lasting = Duration::from_millis(*[100, 1000, 4000, 15_000].choose(rng).expect("one"));
             match rng.random_range(0..14) {
                 0..=2 => {
@@ -115,21 +117,31 @@ impl Weather {
                     plan.push((at, Event::Rate(*[20_000, 200 * 1024].choose(rng).expect("one"))));
                     plan.push((at + lasting, Event::Rate(1 << 30)));
                 }
-                5 => plan.push((at, Event::NetworkChanged)),
-                6 => plan.push((at, Event::Drill(lasting))),
-                7..=8 if self.deaths => plan.push((at, Event::KillWorker(lasting / 4))),
+                5 if rng.random() => plan.push((at, Event::NetworkChanged)),
+                5 => plan.push((at, Event::Drill(lasting))),
+                6..=8 if self.deaths => {
+                    plan.push((at, Event::KillWorker(lasting / 4)));
+                    if rng.random() {
+                        // And again while it recovers.
+                        let again = lasting / 4 + Duration::from_millis(rng.random_range(0..400));
+                        plan.push((at + again, Event::KillWorker(Duration::from_millis(50))));
+                    }
+                }
                 9 if self.deaths => plan.push((at, Event::KillRelay(lasting))),
+                10 if self.ledgers && rng.random() => plan.push((at, Event::LoseLedger(lasting))),
                 10 if self.power => plan.push((at, Event::PowerOff(lasting))),
-                11 if self.ledgers => plan.push((at, Event::LoseLedger(lasting))),
-                12 if self.disks => {
+                11..=12 if self.disks => {
                     let relay = rng.random();
                     plan.push((at, Event::Disk { relay, full: true }));
                     plan.push((at + lasting, Event::Disk { relay, full: false }));
                 }
-                13 if self.sleep => {
+                12..=13 if self.sleep => {
                     let relay = rng.random_bool(0.3);
-                    // Sometimes longer than the lease; nothing else happens meanwhile that could tell the difference.
-                    let lasting = if rng.random() { lasting } else { lasting * 10 };
+                    // Half of them longer than the lease.
+                    let lasting =
+                        *[lasting, Duration::from_secs(60), Duration::from_secs(150), Duration::from_secs(400)]
+                            .choose(rng)
+                            .expect("one");
                     if rng.random() && !relay {
                         plan.push((at, Event::AnnounceSleep));
                     }
@@ -142,47 +154,51 @@ impl Weather {
         plan.sort_by_key(|(at, _)| *at);
         plan
     }
+}
 
-    fn wishes(&self, rng: &mut SmallRng, plan: &mut Vec<(Duration, Event)>) {
-        let count = rng.random_range(2..9);
-        for key in 0..count {
-            let at = any(rng);
-            let session = rng.random_bool(0.4).then(|| format!("s{}", rng.random_range(0..2)));
-            let lasts = *[1, 200, 3000, 20_000].choose(rng).expect("one");
-            let bytes = *[0, 10, 5000, 200_000].choose(rng).expect("one");
-            let stop = if rng.random_bool(0.3) { "stop" } else { "continue" };
-            let request = match rng.random_range(0..10) {
-                0 => json!({"type": "file_sync", "target": "t", "manifestUrl": "u"}),
-                1 => json!({"type": "create_project_branch", "path": "p", "branch": "b"}),
-                _ => json!({
-                    "type": "exec",
-                    "command": {"argv": ["work", lasts.to_string(), bytes.to_string()]},
-                    "stdin": true,
-                    "onLeaseExpiry": stop,
-                }),
-            };
-            let ttl = rng.random_bool(0.1).then(|| Duration::from_secs(5));
-            let is_run = request["type"] == "exec";
-            let wish = Wish::Start { key, request: read(request), input_for: None, session, ttl };
-            plan.push((at, Event::Wish(wish)));
-            if is_run && rng.random_bool(0.4) {
-                for n in 0..rng.random_range(1..4) {
-                    let request = read(json!({"type": "exec_stdin", "data": "YWI=", "close": false}));
-                    let (key, input_for) = (1000 + key * 10 + n, Some(key));
-                    let wish = Wish::Start { key, request, input_for, session: None, ttl: None };
-                    plan.push((at + Duration::from_millis(rng.random_range(20..3000)), Event::Wish(wish)));
-                }
-            }
-            if rng.random_bool(0.2) {
-                let wait = Duration::from_millis(*[1, 30, 500, 5000].choose(rng).expect("one"));
-                plan.push((at + wait, Event::Wish(Wish::Cancel(key))));
+/// What clients want. Returns when something begins or ends by it.
+fn wishes(rng: &mut SmallRng, plan: &mut Vec<(Duration, Event)>) -> Vec<Duration> {
+    let mut moments = Vec::new();
+    let count = rng.random_range(2..9);
+    for key in 0..count {
+        let at = any(rng);
+        let session = rng.random_bool(0.4).then(|| format!("s{}", rng.random_range(0..2)));
+        let lasts = *[1, 200, 200, 3000, 3000, 20_000, 160_000].choose(rng).expect("one");
+        let bytes = *[0, 0, 10, 1000, 1000, 5000, 5000, 20_000, 150_000].choose(rng).expect("one");
+        let stop = if rng.random_bool(0.3) { "stop" } else { "continue" };
+        let request = match rng.random_range(0..10) {
+            0 => json!({"type": "file_sync", "target": "t", "manifestUrl": "u"}),
+            1 => json!({"type": "create_project_branch", "path": "p", "branch": "b"}),
+            _ => json!({
+                "type": "exec",
+                "command": {"argv": ["work", lasts.to_string(), bytes.to_string()]},
+                "stdin": true,
+                "onLeaseExpiry": stop,
+            }),
+        };
+        let ttl = rng.random_bool(0.1).then(|| Duration::from_secs(5));
+        moments.extend([at, at + Duration::from_millis(lasts)]);
+        let is_run = request["type"] == "exec";
+        let wish = Wish::Start { key, request: read(request), input_for: None, session, ttl };
+        plan.push((at, Event::Wish(wish)));
+        if is_run && rng.random_bool(0.4) {
+            for n in 0..rng.random_range(1..4) {
+                let request = read(json!({"type": "exec_stdin", "data": "YWI=", "close": false}));
+                let (key, input_for) = (1000 + key * 10 + n, Some(key));
+                let wish = Wish::Start { key, request, input_for, session: None, ttl: None };
+                plan.push((at + Duration::from_millis(rng.random_range(20..3000)), Event::Wish(wish)));
             }
         }
         if rng.random_bool(0.2) {
-            let session = format!("s{}", rng.random_range(0..2));
-            plan.push((any(rng), Event::Wish(Wish::CancelSession(session, 0))));
+            let wait = Duration::from_millis(*[1, 30, 500, 5000].choose(rng).expect("one"));
+            plan.push((at + wait, Event::Wish(Wish::Cancel(key))));
         }
     }
+    if rng.random_bool(0.2) {
+        let session = format!("s{}", rng.random_range(0..2));
+        plan.push((any(rng), Event::Wish(Wish::CancelSession(session, 0))));
+    }
+    moments
 }
 
 fn read(request: serde_json::Value) -> Request {
