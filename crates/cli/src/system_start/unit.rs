@@ -149,7 +149,7 @@ mod tests {
         let text = serve("/home/ann/my 100% $HOME \"work\"").serve_unit().unwrap();
         let start = "ExecStart=/opt/holdfast serve --workspace \"/home/ann/my 100%% $$HOME \\\"work\\\"\" --config-dir /c --data-dir /d\n";
         assert!(text.starts_with(&format!("{OURS}\n[Unit]\n")) && text.contains(start), "{text}");
-        assert!(text.contains("KillMode=mixed\n") && text.ends_with("WantedBy=default.target\n"), "{text}");
+        assert!(text.contains("KillMode=process\n") && text.ends_with("WantedBy=default.target\n"), "{text}");
         let options = Relay {
             listen: Some("127.0.0.1:8787".parse().unwrap()),
             public_url: Some("https://relay.example".parse().unwrap()),
