@@ -1,5 +1,7 @@
 //! What worker and runner say to each other over the runner's socket.
 
+use std::fmt;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ pub const VERSION: u32 = 1;
 pub const VERSIONS: [u32; 1] = [1];
 
 /// The worker asks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// Input; answered by `done`. The same id again is answered and does nothing.
@@ -55,6 +57,20 @@ pub enum Ask {
         /// Up to here.
         offset: u64,
     },
+}
+
+/// Input is not printed.
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ask::Input { id, data, close } => write!(f, "Input({id}, {} bytes, close: {close})", data.len()),
+            Ask::Resize { id, cols, rows } => write!(f, "Resize({id}, {cols} × {rows})"),
+            Ask::Kill {} => f.write_str("Kill"),
+            Ask::Lease { lease } => write!(f, "{lease:?}"),
+            Ask::Quota { bytes } => write!(f, "Quota({bytes})"),
+            Ask::Trim { stream, offset } => write!(f, "Trim({}, {offset})", stream.as_str()),
+        }
+    }
 }
 
 /// The runner tells.

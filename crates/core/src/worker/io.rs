@@ -1,6 +1,7 @@
 //! What goes in and what comes out.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -105,7 +106,7 @@ pub enum RunNews {
 }
 
 /// What a read of the spool found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Piece {
     /// Bytes from that offset, at least one, at most what was asked for.
     Bytes(Bytes),
@@ -113,6 +114,17 @@ pub enum Piece {
     Gap(u64),
     /// The spool cannot be read now; it is asked again after [`crate::limits::SPOOL_RETRY`].
     Unreadable,
+}
+
+/// Output is not printed.
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Piece::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Piece::Gap(next) => write!(f, "Gap({next})"),
+            Piece::Unreadable => f.write_str("Unreadable"),
+        }
+    }
 }
 
 /// Output to read from the spool. One read per stream at a time.
