@@ -1,124 +1,11 @@
-//! Random histories: frames in any order, commits that fail or are lost, processes that die at any moment, claims that go
-//! either way. Whatever happens, worker.md §7.1 holds.
+//! What is around the machine in a random history: runners and their folders, an honest relay, and what must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::prelude::*;
-
-use super::*;
+use super::super::*;
+use super::{OPERATIONS, Op, operation};
 use crate::limits;
 use crate::operation::Kind;
-
-const OPERATIONS: u8 = 6;
-
-/// Which operation a number is, so that every history has some of each kind.
-fn operation(n: u8) -> Operation {
-    let of = Operation { session_id: Some((n % 2).to_string()), ..exec(n) };
-    match n {
-        2 => Operation { session_id: None, ..input(n, 0, "YWI=") },
-        3 => Operation {
-            session_id: None,
-            ..asked(n, None, &json!({"type": "file_sync", "target": "t", "manifestUrl": "u"}))
-        },
-        4 => Operation { request: supervised(n).request, ..of },
-        5 => Operation {
-            session_id: None,
-            ..asked(n, None, &json!({"type": "create_project_branch", "path": "p", "branch": "b"}))
-        },
-        _ => of,
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Op {
-    Send {
-        n: u8,
-        denied: bool,
-    },
-    Conflict {
-        n: u8,
-    },
-    Cancel {
-        n: u8,
-    },
-    CancelSession {
-        session: u8,
-    },
-    Commit,
-    CommitAll,
-    Fail,
-    /// The worker dies; so many of the commits under way were made.
-    Crash {
-        made: usize,
-    },
-    /// It dies with the outputs of its last commit not carried out.
-    CommitAndCrash,
-    Claim {
-        at: usize,
-    },
-    NoClaim {
-        at: usize,
-    },
-    Write {
-        at: usize,
-        bytes: u16,
-    },
-    Exit {
-        at: usize,
-    },
-    Kill {
-        at: usize,
-    },
-    Perform {
-        at: usize,
-        fails: bool,
-    },
-    Lose,
-    Connect {
-        completes: bool,
-    },
-    Ack {
-        at: usize,
-    },
-    AckOutput {
-        at: usize,
-    },
-    Pass {
-        millis: u64,
-    },
-    Sleep {
-        secs: u64,
-    },
-    Renew,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let at = || 0usize..8;
-    prop_oneof![
-        8 => (0..OPERATIONS, proptest::bool::weighted(0.1)).prop_map(|(n, denied)| Op::Send { n, denied }),
-        1 => (0..OPERATIONS).prop_map(|n| Op::Conflict { n }),
-        2 => (0..OPERATIONS).prop_map(|n| Op::Cancel { n }),
-        1 => (0u8..2).prop_map(|session| Op::CancelSession { session }),
-        8 => Just(Op::Commit),
-        5 => Just(Op::CommitAll),
-        1 => Just(Op::Fail),
-        2 => (0usize..4).prop_map(|made| Op::Crash { made }),
-        1 => Just(Op::CommitAndCrash),
-        5 => at().prop_map(|at| Op::Claim { at }),
-        1 => at().prop_map(|at| Op::NoClaim { at }),
-        4 => (at(), 1u16..3000).prop_map(|(at, bytes)| Op::Write { at, bytes }),
-        4 => at().prop_map(|at| Op::Exit { at }),
-        1 => at().prop_map(|at| Op::Kill { at }),
-        3 => (at(), any::<bool>()).prop_map(|(at, fails)| Op::Perform { at, fails }),
-        1 => Just(Op::Lose),
-        4 => proptest::bool::weighted(0.8).prop_map(|completes| Op::Connect { completes }),
-        5 => at().prop_map(|at| Op::Ack { at }),
-        4 => at().prop_map(|at| Op::AckOutput { at }),
-        3 => (1u64..8_000).prop_map(|millis| Op::Pass { millis }),
-        1 => (1u64..400).prop_map(|secs| Op::Sleep { secs }),
-        2 => Just(Op::Renew),
-    ]
-}
 
 /// What stands in the folder of a try.
 #[derive(Default)]
@@ -134,7 +21,7 @@ struct Folder {
 
 type Try = (RunId, u32);
 
-struct World {
+pub(super) struct World {
     rig: Rig,
     open: bool,
     recoveries: u8,
@@ -152,15 +39,11 @@ struct World {
 }
 
 fn number(id: &OperationId) -> u8 {
-    (0..OPERATIONS).find(|n| op_id(*n) == *id).expect("one of ours")
-}
-
-fn op_id(n: u8) -> OperationId {
-    super::op(n)
+    (0..OPERATIONS).find(|n| op(*n) == *id).expect("one of ours")
 }
 
 impl World {
-    fn new() -> World {
+    pub(super) fn new() -> World {
         let mut rig = Rig::new();
         rig.holding = true;
         World {
@@ -179,18 +62,18 @@ impl World {
         }
     }
 
-    fn run(&mut self, op: &Op) {
-        match op.clone() {
+    pub(super) fn run(&mut self, what: &Op) {
+        match what.clone() {
             Op::Send { n, denied } => {
                 // A relay does not send again what it has the end of, nor what is refused for another reason than room.
-                if self.open && !self.results.contains_key(&op_id(n)) {
+                if self.open && !self.results.contains_key(&op(n)) {
                     let verdict = if denied { Err(Failure::new(Code::PolicyDenied, "no")) } else { Ok(()) };
                     let frame = ControlFrame::Operation(operation(n));
                     self.rig.tell(Input::Frame(self.rig.socket, frame, verdict));
                 }
             }
             Op::Conflict { n } => {
-                if self.open && self.rig.ledger.row(&op_id(n)).is_some() {
+                if self.open && self.rig.ledger.row(&op(n)).is_some() {
                     self.rig.send(Operation { session_id: Some("x".into()), ..operation(n) });
                 }
             }
@@ -389,7 +272,7 @@ impl World {
             return;
         }
         (folder.claimed, folder.alive) = (true, true);
-        let id = (0..OPERATIONS).map(op_id).find(|id| operation(number(id)).run_id.as_ref() == Some(&tried.0)).unwrap();
+        let id = (0..OPERATIONS).map(op).find(|id| operation(number(id)).run_id.as_ref() == Some(&tried.0)).unwrap();
         let times = self.executed.entry(id).or_default();
         *times += 1;
         assert_eq!(*times, 1, "ran twice");
@@ -453,7 +336,7 @@ impl World {
         }
         self.recoveries += 1;
         let requests: Vec<u8> = (0..OPERATIONS)
-            .filter(|n| self.received.contains(&op_id(*n)) && !self.results.contains_key(&op_id(*n)))
+            .filter(|n| self.received.contains(&op(*n)) && !self.results.contains_key(&op(*n)))
             .collect();
         let offsets: Vec<(u8, u64)> = self
             .output
@@ -552,7 +435,7 @@ impl World {
     }
 
     /// Whatever happened, with a disk and a relay again everything ends and arrives.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.rig.failing = None;
         for _ in 0..40 {
             self.commit(64);
@@ -598,24 +481,4 @@ impl World {
 
 fn take<T>(from: &mut Vec<T>, at: usize) -> Option<T> {
     (!from.is_empty()).then(|| from.remove(at % from.len()))
-}
-
-proptest! {
-    // PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases.max(512),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
-
-    #[test]
-    fn nothing_runs_twice_is_lost_or_acknowledged_too_early_whatever_happens(
-        ops in proptest::collection::vec(op(), 1..150),
-    ) {
-        let mut world = World::new();
-        for op in &ops {
-            world.run(op);
-        }
-        world.settle();
-    }
 }
