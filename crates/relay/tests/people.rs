@@ -227,14 +227,13 @@ async fn nothing_is_remembered_of_the_link_of_a_device_that_is_gone() {
         relay.handle.state().devices.room(&device.device);
         let id = [device.device.as_str()];
         db.execute("INSERT INTO catalogues VALUES (?1, '{}', 1)", id).unwrap();
-        let call =
-            "INSERT INTO keyed_calls (device, principal, tool, key, account, digest, call, budget_ms, control, opened)
-                    VALUES (?1, 'p', 't', 'k', 'a', x'00', 'c', 1, 0, 1)";
+        let call = "INSERT INTO calls (device, principal, tool, key, account, digest, call, budget_ms, control, opened)
+                    VALUES (?1, 'p', 't', 'k', 'a', x'00', 'call of ' || ?1, 1, 0, 1)";
         db.execute(call, id).unwrap();
     }
     relay.handle.admin.revoke_device(None, spare.device.as_str()).await.unwrap();
     relay.handle.admin.remove_account("bob").await.unwrap();
-    for table in ["catalogues", "keyed_calls"] {
+    for table in ["catalogues", "calls"] {
         let left: String =
             db.query_row(&format!("SELECT group_concat(device) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert_eq!(left, ada.device.as_str(), "{table}");

@@ -43,6 +43,8 @@ struct State {
     wires: Wires,
     alarm: Alarm,
     open_sockets: usize,
+    /// When another ledger was last refused (boot time).
+    in_use_at: Option<Duration>,
     /// The relay stops: no socket is taken.
     stopping: bool,
 }
@@ -62,6 +64,7 @@ impl WorkerRoom {
                 wires: Wires::default(),
                 alarm: Alarm::default(),
                 open_sockets: 0,
+                in_use_at: None,
                 stopping: false,
             }),
             committed: Mutex::default(),
@@ -114,7 +117,7 @@ impl WorkerRoom {
 
     /// Whether the worker is connected and recovered.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.snapshot().place, Place::Live(_))
+        matches!(self.state.lock().control.snapshot().place, Place::Live(_))
     }
 
     pub(super) fn tell(&self, input: Input) {
@@ -173,7 +176,7 @@ impl WorkerRoom {
                 }
                 Output::Ping { socket } => state.wires.put(socket, Item::Ping(0)),
                 Output::Close { socket, close } => state.wires.close(socket, close),
-                Output::Note(note) => self.note(&note),
+                Output::Note(note) => self.note(state, now, &note),
             }
         }
         for (_, wire) in state.wires.iter() {
@@ -183,11 +186,15 @@ impl WorkerRoom {
         state.alarm.set(&self.me, &self.shared.runtime, now, left);
     }
 
-    fn note(&self, note: &Note) {
+    fn note(&self, state: &mut State, now: Now, note: &Note) {
         self.shared.counters.count(note);
         match note {
             Note::InUse => {
-                tracing::warn!(device = %self.id, "another computer answers with this device's credential and was refused");
+                // A copy that keeps trying is told of once.
+                let before = state.in_use_at.replace(now.boot);
+                if before.is_none_or(|at| now.boot >= at + limits::IN_USE_TOLD) {
+                    tracing::warn!(device = %self.id, "a copy of the device's worker, with a ledger of its own, was refused");
+                }
             }
             Note::LedgerReplaced { unknown } => {
                 tracing::warn!(device = %self.id, unknown, "the worker has lost its ledger");
