@@ -121,7 +121,7 @@ impl Worker {
                 self.operations.insert(Entry::new(now, *row, phase));
                 self.step_told(&id);
                 if let Some(run) = run.filter(|_| phase == Phase::Ready) {
-                    self.feed(now, &run);
+                    self.feed(&run);
                 }
                 self.due = true;
             }
@@ -161,7 +161,7 @@ impl Worker {
     }
 
     /// A cancel: it takes effect at once, and is answered when it stands in the ledger.
-    pub(super) fn cancel(&mut self, now: Now, id: OperationId) {
+    pub(super) fn cancel(&mut self, id: OperationId) {
         if let Some(entry) = self.operations.get(&id)
             && entry.phase.is_over()
             && entry.phase != Phase::Ending
@@ -172,23 +172,23 @@ impl Worker {
         if let Some(admitting) = self.admitting.get_mut(&id) {
             admitting.cancelled = true;
         }
-        self.cancel_living(now, &id);
+        self.cancel_living(&id);
         self.commit(Doing::Cancel(id));
     }
 
-    pub(super) fn cancel_session(&mut self, now: Now, session: String, cancellation: String) {
+    pub(super) fn cancel_session(&mut self, session: String, cancellation: String) {
         for admitting in self.admitting.values_mut() {
             admitting.cancelled |= admitting.session.as_ref() == Some(&session);
         }
         let of_session = |entry: &&Entry| entry.row.operation.session_id.as_ref() == Some(&session);
         let ids: Vec<_> = self.operations.iter().filter(of_session).map(|entry| entry.id().clone()).collect();
         for id in ids {
-            self.cancel_living(now, &id);
+            self.cancel_living(&id);
         }
         self.commit(Doing::CancelSession { session, cancellation });
     }
 
-    fn cancel_living(&mut self, _now: Now, id: &OperationId) {
+    fn cancel_living(&mut self, id: &OperationId) {
         let Some(entry) = self.operations.get_mut(id).filter(|entry| !entry.phase.is_over()) else { return };
         entry.row.cancelled = true;
         match entry.phase {

@@ -16,8 +16,8 @@ use crate::time::{Due, Now};
 impl Worker {
     /// Begins, in the order of admission, whatever may begin. A workspace's configuration waits for everything before it to
     /// have begun, and what comes after it waits for its end: everything runs under the configuration it was admitted under.
-    pub(super) fn begin_due(&mut self, now: Now) {
-        let (mut unbegun, mut configuring) = (false, false);
+    pub(super) fn begin_due(&mut self) {
+        let (mut unbegun, mut configuring, mut crowded) = (false, false, false);
         let entries: Vec<(OperationId, Kind, Phase)> = self
             .operations
             .iter()
@@ -28,7 +28,8 @@ impl Worker {
             let is_config = kind == Kind::WorkspaceConfig;
             if phase == Phase::Waiting {
                 let held = !kind.is_input() && (configuring || is_config && unbegun);
-                self.begin(now, &id, held);
+                // Runs wait for a place in the order of admission.
+                crowded |= !self.begin(&id, held || crowded && kind.is_run());
             }
             let waits = self.operations.get(&id).is_some_and(|entry| entry.phase == Phase::Waiting);
             unbegun |= waits && !kind.is_input();
@@ -36,40 +37,50 @@ impl Worker {
         }
     }
 
-    fn begin(&mut self, now: Now, id: &OperationId, held: bool) {
-        let Some(entry) = self.operations.get(id) else { return };
-        if entry.row.cancelled && entry.row.state != State::Running {
-            return self.end(id, Outcome::Cancelled { started: false, exit: None }, Streams::new());
-        }
-        if held || self.will != Will::Working || self.timers.get(&Timer::Ledger).is_some() {
-            return;
-        }
-        if entry.run().is_some() {
+    /// Begins an operation if it may. Returns `false` if it is a run for which there is no place.
+    fn begin(&mut self, id: &OperationId, held: bool) -> bool {
+        let Some(entry) = self.operations.get(id) else { return true };
+        if entry.row.cancelled {
+            let started = entry.row.state == State::Running;
+            self.end(id, Outcome::Cancelled { started, exit: None }, Streams::new());
+        } else if held || self.will != Will::Working || self.timers.get(&Timer::Ledger).is_some() {
+            // Its turn comes.
+        } else if entry.run().is_some() {
             return self.begin_run(id);
+        } else if let Some(run) = entry.input_for().cloned() {
+            self.begin_input(id, &run);
+        } else {
+            self.begin_work(id);
         }
-        if let Some(run) = entry.input_for().cloned() {
-            match self.operations.of_run(&run).map(|entry| entry.phase) {
-                Some(Phase::Attached) => self.set_phase(id, Phase::Beginning),
-                Some(phase) if !phase.is_over() => return,
-                _ => return self.orphan(&run),
-            }
-            return self.commit(Doing::Run(id.clone()));
-        }
-        self.begin_work(now, id);
+        true
     }
 
-    fn begin_run(&mut self, id: &OperationId) {
-        let budget = self.budget();
-        let Some(quota) = budget.promise().filter(|_| budget.runs < limits::WORKER_RUNS_MAX) else { return };
+    fn begin_run(&mut self, id: &OperationId) -> bool {
         let (may_start, generation) = (self.leave.may_start(), self.leave.generation());
-        let Some(entry) = self.operations.get_mut(id).filter(|entry| !entry.must_stop() || may_start) else { return };
-        entry.quota = quota;
-        entry.phase = Phase::Beginning;
+        if self.operations.get(id).is_none_or(|entry| entry.must_stop() && !may_start) {
+            return true;
+        }
+        let budget = self.budget();
+        let Some(quota) = budget.promise().filter(|_| budget.runs < limits::WORKER_RUNS_MAX) else { return false };
+        let Some(entry) = self.operations.get_mut(id) else { return true };
+        (entry.quota, entry.phase) = (quota, Phase::Beginning);
         let attempt = entry.row.attempt + 1;
         self.commit(Doing::Start { id: id.clone(), attempt, generation });
+        true
     }
 
-    fn begin_work(&mut self, _now: Now, id: &OperationId) {
+    fn begin_input(&mut self, id: &OperationId, run: &RunId) {
+        match self.operations.of_run(run).map(|entry| entry.phase) {
+            Some(Phase::Attached) => {
+                self.set_phase(id, Phase::Beginning);
+                self.commit(Doing::Run(id.clone()));
+            }
+            Some(phase) if !phase.is_over() => {}
+            _ => self.orphan(run),
+        }
+    }
+
+    fn begin_work(&mut self, id: &OperationId) {
         let under_way =
             |entry: &&Entry| matches!(entry.phase, Phase::Performing | Phase::Beginning) && entry.run().is_none();
         if self.operations.iter().filter(under_way).count() >= limits::WORKER_PERFORMS_MAX {
@@ -105,7 +116,7 @@ impl Worker {
         match (phase, input_for) {
             (Phase::Beginning, Some(run)) => {
                 self.set_phase(id, Phase::Ready);
-                self.feed(now, &run);
+                self.feed(&run);
             }
             (Phase::Beginning, None) if cancelled => {
                 self.end(id, Outcome::Cancelled { started: false, exit: None }, Streams::new());
@@ -116,7 +127,7 @@ impl Worker {
     }
 
     /// Work that is no run ended.
-    pub(super) fn performed(&mut self, _now: Now, id: &OperationId, result: Result<Value, Failure>) {
+    pub(super) fn performed(&mut self, id: &OperationId, result: Result<Value, Failure>) {
         let Some(entry) = self.operations.get_mut(id).filter(|entry| entry.phase == Phase::Performing) else { return };
         let kind = entry.row.operation.kind();
         let outcome = match result {

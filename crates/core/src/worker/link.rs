@@ -195,9 +195,9 @@ impl Worker {
                 }
             }
             ControlFrame::OperationResultAck { request_id } => self.end_acked(now, &request_id),
-            ControlFrame::Cancel { request_id, .. } => self.cancel(now, request_id),
+            ControlFrame::Cancel { request_id, .. } => self.cancel(request_id),
             ControlFrame::CancelSession { session_id, cancellation_id } => {
-                self.cancel_session(now, session_id, cancellation_id);
+                self.cancel_session(session_id, cancellation_id);
             }
             ControlFrame::Operation(operation) => self.operation(operation, verdict),
         }

@@ -127,7 +127,7 @@ impl Worker {
             Input::NetworkChanged => self.check(now),
             Input::SleepAnnounced => self.sleep_announced(now),
             Input::Cut(lasting) => self.cut(now, lasting),
-            Input::Cancel(id) => self.cancel(now, id),
+            Input::Cancel(id) => self.cancel(id),
             Input::Opened(socket) => self.opened(now, socket),
             Input::Refused(socket, error) => self.refused(now, socket, error),
             Input::Frame(socket, frame, verdict) => {
@@ -158,7 +158,7 @@ impl Worker {
                     self.timers.set(Timer::Unreadable, Due::boot(now, limits::SPOOL_RETRY));
                 }
             }
-            Input::Performed(id, result) => self.performed(now, &id, result),
+            Input::Performed(id, result) => self.performed(&id, result),
         }
         self.settle(now);
     }
@@ -172,7 +172,9 @@ impl Worker {
                 Timer::Ledger => self.commit_again(),
                 Timer::Offsets => {
                     let acked = self.window.take_dirty();
-                    self.commit(Doing::Offsets(acked));
+                    if !acked.is_empty() {
+                        self.commit(Doing::Offsets(acked));
+                    }
                 }
                 Timer::Unreadable => self.window.retry(),
                 Timer::Quota => self.raise_quotas(now),
@@ -258,7 +260,7 @@ impl Worker {
     /// After every input: what may begin, what may be read and said.
     fn settle(&mut self, now: Now) {
         if std::mem::take(&mut self.due) {
-            self.begin_due(now);
+            self.begin_due();
         }
         self.settle_replay(now);
         if self.session.as_ref().is_some_and(Session::takes_output) {

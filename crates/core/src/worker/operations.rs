@@ -58,12 +58,15 @@ pub(super) struct Entry {
     pub stalled: Option<UnixMs>,
     /// Unacknowledged output its run was promised to hold, in bytes.
     pub quota: u64,
+    /// What it does, for people.
+    pub summary: String,
 }
 
 impl Entry {
     pub fn new(now: Now, row: Row, phase: Phase) -> Entry {
         // Of a run that is found again the promise is not known: it keeps the least, and is raised when it needs more.
-        Entry { row, phase, since: now.boot, stalled: None, quota: limits::SPOOL_RUN_MIN }
+        let summary = row.operation.request.summary();
+        Entry { row, phase, since: now.boot, stalled: None, quota: limits::SPOOL_RUN_MIN, summary }
     }
 
     pub fn id(&self) -> &OperationId {

@@ -76,7 +76,7 @@ impl Worker {
         for input in self.operations.inputs_mut(run).filter(|input| input.phase == Phase::Told) {
             input.phase = Phase::Ready;
         }
-        self.feed(now, run);
+        self.feed(run);
         if stalled {
             self.stalled(now, id);
         }
@@ -159,7 +159,7 @@ impl Worker {
     }
 
     /// Tells a connected run the inputs that are committed, in the order of admission.
-    pub(super) fn feed(&mut self, _now: Now, run: &RunId) {
+    pub(super) fn feed(&mut self, run: &RunId) {
         let Some(attempt) =
             self.operations.of_run(run).filter(|entry| entry.phase == Phase::Attached).map(|entry| entry.row.attempt)
         else {

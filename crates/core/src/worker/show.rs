@@ -87,7 +87,7 @@ impl Worker {
         Shown {
             id: entry.id().clone(),
             kind: operation.kind(),
-            summary: operation.request.summary(),
+            summary: entry.summary.clone(),
             session: operation.session_id.clone(),
             state: entry.row.state,
             since: entry.since,

@@ -92,6 +92,15 @@ fn cancelled_work_is_abandoned_and_cancelled_unless_it_was_done() {
 }
 
 #[test]
+fn work_that_was_cancelled_before_a_crash_is_not_done_again() {
+    let mut rig = Rig::live();
+    rig.send(files(1));
+    rig.cancel(1);
+    rig.restart();
+    assert_eq!((performed(&mut rig), rig.outcome(1)), (vec![], Outcome::Cancelled { started: true, exit: None }));
+}
+
+#[test]
 fn only_so_much_is_done_at_once() {
     let mut rig = Rig::live();
     for n in 0..limits::WORKER_PERFORMS_MAX as u8 + 1 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_core::code::Code;
 use holdfast_core::id::{OperationId, RunId};
-use holdfast_core::operation::{Command, Exit, Failure, Operation, Request, Stream, Streams};
+use holdfast_core::operation::{Command, Exit, Failure, OnLeaseExpiry, Operation, Request, Stream, Streams};
 use holdfast_core::run::{Ask, End, Lease};
 use holdfast_core::time::Now;
 use holdfast_core::worker::{Input, Piece, RunNews};
@@ -109,6 +109,8 @@ impl Runs {
 
     pub(super) fn launch(&mut self, now: Now, operation: &Operation, attempt: u32, lease: Option<Lease>) {
         let run = operation.run_id.clone().expect("a run has a run id");
+        let supervised = operation.request.on_lease_expiry() == OnLeaseExpiry::Stop;
+        assert_eq!(lease.is_some_and(|lease| lease.until.is_some_and(|until| until > now.boot)), supervised);
         let (lasts, bytes) = task(operation);
         let wait = Duration::from_millis(self.rng.random_range(1..60));
         let folder = self.folders.entry((run.clone(), attempt)).or_default();
@@ -148,6 +150,10 @@ impl Runs {
     pub(super) fn ask(&mut self, now: Now, tried: Try, ask: Ask, truth: &mut Truth) {
         let Some(folder) = self.folders.get_mut(&tried).filter(|folder| folder.claimed) else { return };
         let Some(program) = &mut folder.program else { return };
+        if self.rng.random_range(0..40) == 0 {
+            // The connection to the runner broke; what was said is lost, and it is found again.
+            return self.found(&tried);
+        }
         match ask {
             Ask::Kill {} => program.killed = program.killed.or(Some(now.awake + Duration::from_millis(30))),
             Ask::Lease { lease } => {
