@@ -141,7 +141,7 @@ async fn a_runner_gets_a_scope_where_systemd_answers_and_starts_without_one_wher
         let asked = runtime.path().join("asked");
         std::fs::write(&systemd_run, format!("#!/bin/sh\necho \"$1 $2 $5\" > {}\n{script}\n", asked.display()))
             .unwrap();
-        std::fs::set_permissions(&systemd_run, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&systemd_run, std::fs::Permissions::from_mode(0o755)).unwrap();
         let folder = home.run(sh("read -r line"), |_| {});
         let env = [("XDG_RUNTIME_DIR", runtime.path()), ("PATH", Path::new(&path))];
         let mut starter = starter_process(&folder, &env).await;
