@@ -10,6 +10,7 @@ limits! {
     OPERATIONS_QUEUE_TTL: Duration = secs(3600), "time", "How long an operation waits for its worker before it expires, unless asked shorter; never one that may have been received.";
     OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers; the oldest go first.";
     OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
+    OPERATION_INPUTS_KEPT_FOR: Duration = secs(3600), "time", "How long ended input is remembered at the relay: less, because typing makes many of them and none can run again once its run is over.";
     OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
     OPERATION_REQUEST_MAX: usize = 512 * KIB, "bytes", "One request as JSON; fits a frame with its envelope.";
     OPERATION_BODY_MAX: usize = OPERATION_REQUEST_MAX + 16 * KIB, "bytes", "Body of a request to /api/operations: the operation, its key and its session.";

@@ -313,8 +313,11 @@ impl Operations {
     /// Forgets what ended long ago.
     pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
         let store = &self.0.shared.store;
-        let kept = u64::try_from(limits::OPERATIONS_KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
-        let before = self.0.shared.unix_ms().saturating_sub(kept);
+        let now = self.0.shared.unix_ms();
+        let ago = |kept: Duration| now.saturating_sub(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
+        let inputs = ago(limits::OPERATION_INPUTS_KEPT_FOR);
+        while store.write(move |db| store::forget_inputs(db, inputs)).await? {}
+        let before = ago(limits::OPERATIONS_KEPT_FOR);
         while store.write(move |db| store::forget(db, before)).await? {}
         store.write(move |db| store::forget_sessions(db, before)).await
     }

@@ -37,6 +37,7 @@ CREATE INDEX operations_living ON operations (device) WHERE ended IS NULL;
 CREATE INDEX operations_ended ON operations (ended, n) WHERE ended IS NOT NULL;
 CREATE INDEX operations_with_output ON operations (ended, n) WHERE ended IS NOT NULL AND output = 1;
 CREATE INDEX operations_listed ON operations (device) WHERE input = 0;
+CREATE INDEX operations_ended_inputs ON operations (ended) WHERE input = 1 AND ended IS NOT NULL;
 CREATE TABLE streams (
     operation INTEGER NOT NULL REFERENCES operations ON DELETE CASCADE,
     stream TEXT NOT NULL,

@@ -210,6 +210,14 @@ pub(super) fn forget(db: &Connection, before: UnixMs) -> Result<bool, StoreError
     Ok(true)
 }
 
+/// The same of input, which has no output.
+pub(super) fn forget_inputs(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM operations WHERE n IN
+               (SELECT n FROM operations WHERE input = 1 AND ended IS NOT NULL AND ended < ?1 LIMIT ?2)";
+    let forgotten = db.prepare_cached(sql)?.execute(params![before, limits::CONTROL_ROWS_AT_ONCE])?;
+    Ok(forgotten == limits::CONTROL_ROWS_AT_ONCE)
+}
+
 /// Forgets the operation that ended first, if that was before `before`, or as much of its output as one step may; tells
 /// whether there was one.
 pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {

@@ -11,7 +11,7 @@ use holdfast_core::operation::{Failure, Outcome, State, Stream, Streams};
 use rusqlite::Connection;
 
 use super::super::output::{Bounds, Of, append, read};
-use super::super::store::{forget_oldest, load};
+use super::super::store::{forget_inputs, forget_oldest, load};
 use super::super::view::{Page, list, one};
 use super::{admit, apply, database, device, end, id, record};
 
@@ -70,6 +70,7 @@ fn costs(db: &Connection) -> Vec<(&'static str, u64)> {
     let tight = Bounds { total: 5_000, ..Bounds::default() };
     step("make room", &|db| append(db, &tight, Of(2, Stream::Stdout), 0, &[7; 5_000]).unwrap());
     step("nothing to forget", &|db| assert!(!forget_oldest(db, 1).unwrap()));
+    step("no input to forget", &|db| assert!(!forget_inputs(db, 1).unwrap()));
     step("forget", &|db| assert!(forget_oldest(db, u64::MAX >> 1).unwrap()));
     costs
 }

@@ -136,3 +136,21 @@ fn what_ended_long_ago_is_forgotten_with_its_output_and_the_living_never() {
     assert_eq!(number(&db, "SELECT output FROM totals"), 40_000_000);
     assert_eq!(number(&db, "SELECT ended FROM totals"), 1);
 }
+
+#[test]
+fn input_is_forgotten_sooner_than_what_it_was_for() {
+    let db = database();
+    admit(&db, 1);
+    end(&db, 1, 1_000);
+    for n in 2..102 {
+        let mut input = record(n);
+        let operation = std::sync::Arc::make_mut(&mut input.operation);
+        operation.request = serde_json::from_str(r#"{"type":"exec_stdin","data":"AA=="}"#).unwrap();
+        apply(&db, &[Change::Admit(Box::new(input))], 0).unwrap();
+        end(&db, n, 1_000 + u64::from(n));
+    }
+    admit(&db, 200);
+    assert_eq!((store::forget_inputs(&db, 1_101), store::forget_inputs(&db, 1_101)), (Ok(true), Ok(false)));
+    assert_eq!(number(&db, "SELECT count(*) FROM operations"), 3, "the last input, and what is none");
+    assert_eq!(number(&db, "SELECT ended FROM totals"), 2);
+}
