@@ -31,7 +31,7 @@ pub(super) struct Machine {
     pub(super) ledger: Ledger,
     /// The disk is full.
     pub(super) full: bool,
-    runs: Runs,
+    pub(super) runs: Runs,
     /// Commits under way, by the time (boot) they are made.
     commits: VecDeque<(Duration, Ticket, Vec<Change>)>,
     /// Work that is no run, by the time (awake) it ends.

@@ -95,6 +95,11 @@ impl Pair {
         }
     }
 
+    /// From now on runners sometimes do not start, and connections to them break.
+    pub fn make_flaky(&mut self) {
+        self.machine.runs.flaky = true;
+    }
+
     /// Puts the machine to sleep, or freezes the relay's.
     pub fn freeze(&mut self, relay: bool) {
         self.truth.strike("slept");
@@ -125,6 +130,11 @@ impl Pair {
     /// What still waits, for a test that failed.
     pub fn waiting(&self) -> String {
         format!("{}\n{}", self.relay.waiting(), self.machine.waiting(self.t))
+    }
+
+    /// How the operation of this key ended, by the relay's store.
+    pub fn outcome(&self, key: u32) -> Option<&Outcome> {
+        self.relay.store.rows.get(self.relay.accepted.get(&key)?)?.record.outcome.as_ref()
     }
 
     /// Lets time pass.

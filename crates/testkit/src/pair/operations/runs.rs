@@ -73,12 +73,14 @@ pub(super) struct Runs {
     /// Tries whose news the living worker asked for.
     watched: BTreeSet<Try>,
     news: Vec<Input<'static>>,
+    /// Runners sometimes do not start, and connections to them break.
+    pub(super) flaky: bool,
 }
 
 impl Runs {
     pub(super) fn new(seed: u64) -> Runs {
         let rng = SmallRng::seed_from_u64(seed);
-        Runs { rng, folders: BTreeMap::new(), watched: BTreeSet::new(), news: Vec::new() }
+        Runs { rng, folders: BTreeMap::new(), watched: BTreeSet::new(), news: Vec::new(), flaky: false }
     }
 
     /// The worker is gone, and with it whoever listened.
@@ -150,7 +152,7 @@ impl Runs {
     pub(super) fn ask(&mut self, now: Now, tried: Try, ask: Ask, truth: &mut Truth) {
         let Some(folder) = self.folders.get_mut(&tried).filter(|folder| folder.claimed) else { return };
         let Some(program) = &mut folder.program else { return };
-        if self.rng.random_range(0..40) == 0 {
+        if self.flaky && self.rng.random_range(0..40) == 0 {
             // The connection to the runner broke; what was said is lost, and it is found again.
             return self.found(&tried);
         }
@@ -232,7 +234,7 @@ impl Runs {
     }
 
     fn claim(&mut self, now: Now, tried: &Try, truth: &mut Truth) {
-        let fails = self.rng.random_range(0..40) == 0;
+        let fails = self.flaky && self.rng.random_range(0..40) == 0;
         let Some(folder) = self.folders.get_mut(tried) else { return };
         if folder.spawned.is_none_or(|at| at > now.awake) {
             return;

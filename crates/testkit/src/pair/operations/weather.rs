@@ -56,6 +56,7 @@ impl Weather {
         let mut rng = SmallRng::seed_from_u64(seed);
         let plan = self.plan(&mut rng);
         let mut pair = Pair::new(rng.random());
+        pair.make_flaky();
         pair.net.latency = Duration::from_millis(rng.random_range(1..150));
         let began = pair.t;
         for (at, event) in plan {
@@ -95,7 +96,7 @@ impl Weather {
             let moment = *moments.choose(rng).expect("one") + Duration::from_millis(rng.random_range(0..600));
             let at = if rng.random_bool(0.7) { moment } else { any(rng) };
             let lasting = Duration::from_millis(*[100, 1000, 4000, 15_000].choose(rng).expect("one"));
-            match rng.random_range(0..14) {
+            match rng.random_range(0..15) {
                 0..=2 => {
                     let faults = [
                         Fault::Reset,
@@ -135,7 +136,7 @@ impl Weather {
                     plan.push((at, Event::Disk { relay, full: true }));
                     plan.push((at + lasting, Event::Disk { relay, full: false }));
                 }
-                12..=13 if self.sleep => {
+                13..=14 if self.sleep => {
                     let relay = rng.random_bool(0.3);
                     // Half of them longer than the lease.
                     let lasting =
