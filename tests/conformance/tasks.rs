@@ -118,6 +118,7 @@ async fn scenarios_of_the_tasks_extension() {
         let name = format!("tasks-{scenario}");
         let args = ["server", "--url", &url, "--scenario", &name, "--expected-failures", expected];
         let (suite, lines) = script(super::SUITE, &args);
-        content(suite, lines).await;
+        let said = content(suite, lines).await.join("\n");
+        assert!(said.contains(&format!("'{name}' against server")), "{name} did not run:\n{said}");
     }
 }

@@ -222,13 +222,14 @@ fn make_room(db: &Connection, account: &str) -> Result<bool, StoreError> {
     if !full {
         return Ok(true);
     }
-    let gone = db.execute(
-        "UPDATE calls SET handle = NULL WHERE call = (SELECT call FROM calls
-         WHERE account = ?1 AND handle IS NOT NULL AND ended IS NOT NULL ORDER BY ended LIMIT 1)",
-        [account],
-    )?;
-    db.execute("DELETE FROM calls WHERE account = ?1 AND handle IS NULL AND key IS NULL", [account])?;
-    Ok(gone > 0)
+    let oldest = "SELECT call, key IS NOT NULL FROM calls
+                  WHERE account = ?1 AND handle IS NOT NULL AND ended IS NOT NULL ORDER BY ended LIMIT 1";
+    let oldest = db.query_row(oldest, [account], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+    let Some((call, keyed)) = oldest else { return Ok(false) };
+    let gone =
+        if keyed { "UPDATE calls SET handle = NULL WHERE call = ?1" } else { "DELETE FROM calls WHERE call = ?1" };
+    db.execute(gone, [call])?;
+    Ok(true)
 }
 
 /// The results under handles are bounded for each account: the oldest ones go, and their records say so.

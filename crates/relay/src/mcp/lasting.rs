@@ -58,7 +58,9 @@ impl Patience {
         if declares_tasks(meta) {
             return Patience::Tasks;
         }
-        Patience::of(meta.client_info.and_then(name).as_deref(), setting)
+        // Most names are none of the table's, which a search for them tells without reading the rest.
+        let known = |info: &&RawValue| PATIENT.iter().any(|name| info.get().contains(name));
+        Patience::of(meta.client_info.filter(known).and_then(name).as_deref(), setting)
     }
 
     /// What a call of this tool is to do.

@@ -205,7 +205,7 @@ impl Task {
 
 /// The ends that are no word of the tool: it did not run, or nobody knows how it went.
 fn says_nothing_of_the_tool(code: Code) -> bool {
-    matches!(code, Code::OutcomeUnknown | Code::Unavailable | Code::Busy)
+    matches!(code, Code::OutcomeUnknown | Code::Unavailable | Code::Busy | Code::StorageFull)
 }
 
 /// JSON-RPC's number for an error that only `data.code` tells apart.

@@ -121,7 +121,8 @@ CREATE TABLE calls (
     result TEXT
 ) STRICT;
 CREATE UNIQUE INDEX calls_of_key ON calls (device, principal, tool, key) WHERE key IS NOT NULL;
-CREATE INDEX calls_of_account ON calls (account);
+CREATE INDEX calls_keyed ON calls (account) WHERE key IS NOT NULL;
+CREATE INDEX calls_promoted ON calls (account, ended, bytes) WHERE handle IS NOT NULL;
 CREATE INDEX calls_ended ON calls (ended);
 INSERT INTO calls (call, device, account, principal, tool, key, digest, instance, budget_ms, control, opened, hold_until, ended, error, result)
 SELECT call, device, account, principal, tool, key, digest, instance, budget_ms, control, opened, hold_until, ended, error, result
