@@ -119,3 +119,59 @@ pub fn remove(folder: &Path) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::Writer;
+    use holdfast_core::limits;
+
+    const S: u64 = limits::SPOOL_SEGMENT;
+    const OUT: Stream = Stream::Stdout;
+
+    fn names(folder: &Path) -> Vec<String> {
+        segments(folder).unwrap().into_iter().map(Segment::name).collect()
+    }
+
+    #[test]
+    fn a_stream_reads_back_across_segments_and_its_middle_may_be_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::new(dir.path().to_path_buf());
+        let bytes: Vec<u8> = (0..3 * S + 10).map(|n| (n % 253) as u8).collect();
+        assert_eq!(writer.append(OUT, &bytes[..7]), 7);
+        assert_eq!(writer.append(OUT, &bytes[7..]), 3 * S + 3);
+        assert_eq!(written(dir.path()).unwrap(), [(OUT, 3 * S + 10)].into());
+        let mut reader = Reader::new(dir.path().to_path_buf());
+        assert_eq!(
+            reader.read(OUT, S - 2, 100).unwrap(),
+            Read::Bytes(bytes[S as usize - 2..S as usize].to_vec().into())
+        );
+        assert_eq!(
+            reader.read(OUT, 3 * S, 4).unwrap(),
+            Read::Bytes(bytes[3 * S as usize..3 * S as usize + 4].to_vec().into())
+        );
+        assert_eq!(reader.read(OUT, 3 * S + 10, 4).unwrap(), Read::End);
+        assert_eq!(reader.read(Stream::Stderr, 0, 4).unwrap(), Read::End);
+        writer.remove(Segment { stream: OUT, number: 1 });
+        assert_eq!(reader.read(OUT, S + 5, 4).unwrap(), Read::Gap { next: 2 * S });
+        assert_eq!(written(dir.path()).unwrap(), [(OUT, 3 * S + 10)].into());
+    }
+
+    #[test]
+    fn trimming_leaves_what_is_not_acknowledged_and_the_last_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::new(dir.path().to_path_buf());
+        writer.append(OUT, &vec![1; 2 * S as usize]);
+        writer.append(Stream::Stderr, &[2]);
+        std::fs::write(dir.path().join("exit"), "").unwrap();
+        trim(dir.path(), OUT, S - 1).unwrap();
+        assert_eq!(names(dir.path()), ["stdout.0", "stdout.1", "stderr.0"]);
+        trim(dir.path(), OUT, 2 * S).unwrap();
+        trim(dir.path(), Stream::Stderr, 1).unwrap();
+        assert_eq!(names(dir.path()), ["stdout.1", "stderr.0"]);
+        assert_eq!(written(dir.path()).unwrap(), [(OUT, 2 * S), (Stream::Stderr, 1)].into());
+        remove(dir.path()).unwrap();
+        remove(dir.path()).unwrap();
+        assert!(!dir.path().exists());
+    }
+}

@@ -107,7 +107,7 @@ async fn a_killed_runner_leaves_no_end_and_what_it_left_behind_is_ended() {
     grown(&folder, &mut attached, Stream::Stdout, 4).await;
     let pids: Vec<u32> = text(&folder, Stream::Stdout).split_whitespace().map(|pid| pid.parse().unwrap()).collect();
     kill(attached.identity.pid, Signal::SIGKILL);
-    while attached.next().await.is_some() {}
+    while attached.next().await.is_some() || alive(attached.identity.pid) {}
     let Found::Gone { identity, end: None } = look(&folder).unwrap() else { panic!() };
     assert_eq!(identity, attached.identity);
     let left = kill_leftovers(&folder, &identity).await.unwrap();
@@ -140,8 +140,11 @@ async fn wherever_a_runner_is_killed_an_end_is_there_only_with_all_its_bytes() {
         match look(&folder).unwrap() {
             Found::NotStarted => {
                 not_started += 1;
-                assert_eq!(claim(&folder, &Claim::Void).unwrap(), Claim::Void);
-                assert_eq!(crate::spool::written(&folder).unwrap().len(), 0);
+                // One that was being forked may still be first.
+                match claim(&folder, &Claim::Void).unwrap() {
+                    Claim::Void => assert_eq!(crate::spool::written(&folder).unwrap().len(), 0),
+                    Claim::Runner(identity) => kill(identity.pid, Signal::SIGKILL),
+                }
             }
             Found::Gone { end: Some(end), .. } => {
                 ends += 1;

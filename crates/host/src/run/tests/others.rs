@@ -130,7 +130,7 @@ async fn starter_process(folder: &Path, env: &[(&str, &Path)]) -> std::process::
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_runner_gets_a_scope_where_systemd_answers_and_starts_without_one_where_it_does_not() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
     let runtime = tempfile::tempdir().unwrap();
     std::fs::create_dir(runtime.path().join("systemd")).unwrap();
