@@ -8,6 +8,7 @@ mod sync;
 mod workspace;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use holdfast_core::id::OperationId;
@@ -21,6 +22,9 @@ use crate::config::AllowedHost;
 use crate::exec::ExecOptions;
 
 const TOKEN: &str = "device-credential";
+
+/// Longer than anything here may take; what fails wrongly on the network would be tried for longer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A performer over a workspace and a data folder of its own.
 struct Stage {
@@ -71,7 +75,8 @@ impl Stage {
             request,
         };
         // Whoever performs does so in a task.
-        self.performer.perform(&operation, &self.stop).boxed().await
+        let performing = self.performer.perform(&operation, &self.stop).boxed();
+        tokio::time::timeout(PATIENCE, performing).await.expect("in time")
     }
 
     async fn sync(&self, files: &[Value]) -> Result<Value, Failure> {
