@@ -78,7 +78,7 @@ fn program(key: u32, lasts: u64, bytes: u64, on_lease_expiry: &str) -> Wish {
         "command": {"argv": ["work", (lasts * 1000).to_string(), bytes.to_string()]},
         "onLeaseExpiry": on_lease_expiry,
     });
-    let request = serde_json::from_value(request).expect("a request");
+    let request = serde_json::from_value(request).unwrap_or_else(|bad| panic!("{bad}"));
     Wish::Start { key, request, input_for: None, session: None, ttl: None }
 }
 

@@ -37,7 +37,8 @@ pub enum Program {
 pub struct Lease {
     /// Fences it: an end under an older generation is evidence, not the result.
     pub generation: u64,
-    /// The system's boot clock at which the tree is killed; `None` while an announced sleep holds it.
+    /// The system's boot clock at which the tree is killed; `None` while an announced sleep holds it, which
+    /// ends by awake time after [`crate::limits::WORKER_LEASE`].
     pub until: Option<Duration>,
 }
 

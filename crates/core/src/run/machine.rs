@@ -99,7 +99,7 @@ impl Runner {
                 at: UnixMs::default(),
             },
         };
-        runner.watch_lease();
+        runner.watch_lease(now);
         runner.handle_timeout(now);
         if runner.phase == Phase::Starting {
             runner.out.push_back(RunnerOutput::Start);
@@ -241,7 +241,7 @@ impl Runner {
                     && self.lease.is_some_and(|current| lease.generation >= current.generation)
                 {
                     self.lease = Some(lease);
-                    self.watch_lease();
+                    self.watch_lease(now);
                     self.handle_timeout(now);
                 }
             }
@@ -279,9 +279,11 @@ impl Runner {
         }
     }
 
-    fn watch_lease(&mut self) {
-        match self.lease.and_then(|lease| lease.until) {
-            Some(until) => self.timers.set(Timer::Lease, Due::Boot(until)),
+    /// A lease that an announced sleep holds ends by awake time: the worker that announced it may never come back.
+    fn watch_lease(&mut self, now: Now) {
+        match self.lease.map(|lease| lease.until) {
+            Some(Some(until)) => self.timers.set(Timer::Lease, Due::Boot(until)),
+            Some(None) => self.timers.set(Timer::Lease, Due::awake(now, limits::WORKER_LEASE)),
             None => self.timers.stop(&Timer::Lease),
         }
     }

@@ -196,12 +196,22 @@ fn a_lease_is_renewed_in_time_or_not_at_all_and_may_be_held() {
     runner.handle(START.plus(100 * S), lease(2, until(220)));
     runner.handle(START.plus(200 * S), lease(1, until(900)));
     runner.handle(START.plus(200 * S), lease(2, None));
-    runner.handle_timeout(START.plus(9000 * S));
+    let woke = START.plus(200 * S).slept(8800 * S);
+    runner.handle_timeout(woke);
     assert_eq!(drain(&mut runner), []);
-    runner.handle(START.plus(9000 * S), lease(3, until(9100)));
-    runner.handle(START.plus(9100 * S), lease(4, until(9900)));
+    runner.handle(woke, lease(3, until(9100)));
+    runner.handle(woke.plus(100 * S), lease(4, until(9900)));
     assert_eq!(drain(&mut runner), [RunnerOutput::Signal(Signal::Term)]);
-    assert_eq!(ended(&mut runner, START.plus(9100 * S)).lease_expired, Some(3));
+    assert_eq!(ended(&mut runner, woke.plus(100 * S)).lease_expired, Some(3));
+
+    // One that is held, by a worker that never comes back, ends all the same.
+    let mut runner = started(START, &Spec { lease: Some(Lease { generation: 2, until: until(120) }), ..spec() });
+    runner.handle(START.plus(S), lease(2, None));
+    let woke = START.plus(S).slept(9000 * S);
+    runner.handle_timeout(woke.plus(limits::WORKER_LEASE - S));
+    assert_eq!(drain(&mut runner), []);
+    runner.handle_timeout(woke.plus(limits::WORKER_LEASE));
+    assert_eq!(drain(&mut runner), [RunnerOutput::Signal(Signal::Term)]);
 
     // A run without one takes none.
     let mut runner = started(START, &spec());

@@ -4,8 +4,10 @@
 //! [`Worker`] is the whole machine; a shell gives it [`Input`]s and the time, carries out its [`Output`]s, and pulls the
 //! frames to write with [`Worker::poll_transmit`], one at a time and only while a socket has room.
 //!
-//! Parts: `ledger` names what is durable, `operations` is the table of what is not over, `recovery` one connection,
-//! `runs` what happens to a run, `window` the output on its way, `lease` the leave to execute.
+//! Parts: `ledger` names what is durable and `commits` what a commit is for; `operations` is the table of what is not over;
+//! `recovery` is one connection and `link` what becomes of connections; `admission` is what the relay asks for, `runs` what
+//! happens to a run, `ends` work that is no run and how anything ends; `window` is output on its way, `lease` the leave to
+//! execute, `show` what a new life finds and what people are told.
 
 mod admission;
 mod commits;
