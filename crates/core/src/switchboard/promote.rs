@@ -130,7 +130,7 @@ impl Switchboard {
         let Some(grant) = call.due(now).map(|patience| patience.grant.clone()).next() else { return };
         let instance = call.instance().cloned();
         let new = call.new_record(instance.clone());
-        let record = call.record.get_or_insert_with(|| Record { key: None, handle: None, assigned: instance });
+        let record = call.record.get_or_insert(Record { key: None, handle: None, assigned: instance });
         record.handle = Some(Handle { id: handle.clone(), told: false });
         self.out.push_back(Output::Store(StoreRequest::Keep { call: id.clone(), handle, grant, record: new }));
     }
