@@ -283,6 +283,32 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_worker_is_live_beside_the_link_and_is_stopped_and_started_by_itself() {
+    let place = Place::new();
+    let resident = place.start();
+    let live =
+        |s: &Arc<StatusSnapshot>| s.worker.as_ref().is_some_and(|w| w.state == LinkState::Healthy && w.lease.held);
+    let status = until(&resident, live).await;
+    assert_eq!(status.app.engines[&Engine::Worker], EngineState::Running);
+    resident.dispatch(Command::Stop { engine: Some(Engine::Worker) }).await.unwrap();
+    let stopped = resident.status();
+    assert_eq!(stopped.worker.as_ref().map(|w| w.state), Some(LinkState::Stopped));
+    assert_eq!(stopped.app.engines[&Engine::Worker], EngineState::Stopped);
+    healthy(&resident).await;
+    resident.dispatch(Command::Start { engine: Some(Engine::Worker) }).await.unwrap();
+    until(&resident, live).await;
+    for command in [
+        Command::OperationCancel { operation: "op_aaaaaaaaaaaaaaaaaaaaaa".into() },
+        Command::OperationDismiss { operation: "op_aaaaaaaaaaaaaaaaaaaaaa".into() },
+    ] {
+        assert_eq!(resident.dispatch(command).await.unwrap_err().code, "not_found");
+    }
+    resident.dispatch(Command::CutAllAccess {}).await.unwrap();
+    assert_eq!(resident.status().app.engines[&Engine::Worker], EngineState::Stopped);
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_access_is_cut_while_the_relay_is_stopped_too() {
     let place = Place::new();
     let resident = place.start();

@@ -226,7 +226,7 @@ impl Running {
         if known { Ok(done()) } else { Err(no_such_engine()) }
     }
 
-    /// Starts the worker, if there is one. One for the relay in this process waits until that runs.
+    /// Starts the worker, if there is one.
     pub(super) async fn start_worker(&self) -> Result<(), StartError> {
         let (Some(link), Some(worker)) = (&self.link, &self.worker) else { return Ok(()) };
         let relay = match &self.relay {
@@ -235,7 +235,7 @@ impl Running {
         };
         if relay.as_ref().is_some_and(|relay| !relay.runs()) {
             self.hub.engine(Engine::Worker, EngineState::Stopped);
-            return Ok(());
+            return Err(StartError::RelayStopped);
         }
         worker.run(link, relay.as_deref(), &self.secrets, &self.hub).await
     }
