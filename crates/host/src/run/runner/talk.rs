@@ -17,17 +17,22 @@ pub(super) struct Talk<S> {
     out: Vec<u8>,
     /// Growth since; told when `out` is written, the latest only.
     grew: Option<Streams>,
+    /// The worker hears nothing any more. What it said before counts.
+    deaf: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite> Talk<S> {
     pub(super) fn new(stream: S) -> Self {
         let (from, to) = tokio::io::split(stream);
-        Talk { asks: Lines::new(from, limits::RUNNER_LINE_MAX), to, out: Vec::new(), grew: None }
+        Talk { asks: Lines::new(from, limits::RUNNER_LINE_MAX), to, out: Vec::new(), grew: None, deaf: false }
     }
 
     /// Tells something, as soon as the worker reads. What waits is bounded: one growth, and an answer per ask, and asks are
     /// read only while little waits.
     pub(super) fn tell(&mut self, tell: Tell) {
+        if self.deaf {
+            return;
+        }
         if let (Tell::Grew { written }, false) = (&tell, self.out.is_empty()) {
             self.grew = Some(written.clone());
             return;
@@ -44,7 +49,10 @@ impl<S: AsyncRead + AsyncWrite> Talk<S> {
             let reads = self.out.len() < limits::RUNNER_LINE_MAX;
             tokio::select! {
                 ask = self.asks.next(), if reads => return ask.ok().flatten(),
-                wrote = self.to.write(&self.out), if writes => self.wrote(wrote).ok()?,
+                wrote = self.to.write(&self.out), if writes => if self.wrote(wrote).is_err() {
+                    self.deaf = true;
+                    self.out.clear();
+                },
             }
         }
     }

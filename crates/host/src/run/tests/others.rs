@@ -31,7 +31,8 @@ async fn a_terminal_echoes_has_a_size_and_hangs_up() {
     attached.asker().ask(&Ask::Resize { id: id(2), cols: 132, rows: 50 }).await.unwrap();
     told(&mut attached, |tell| *tell == Tell::Done { id: id(2), error: None }).await;
     assert_eq!(give(&mut attached, 3, b"\n", false).await, None);
-    shown(&folder, &mut attached, "50 132\r\nresized\r\n").await;
+    shown(&folder, &mut attached, "50 132\r\n").await;
+    shown(&folder, &mut attached, "resized\r\n").await;
     assert_eq!(give(&mut attached, 4, b"", true).await, None);
     let end = ended(&folder).await;
     assert_eq!((end.exit.unwrap().code, end.killed), (Some(3), false));

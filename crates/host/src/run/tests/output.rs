@@ -43,7 +43,7 @@ async fn input_that_is_repeated_is_given_once() {
     assert_eq!(give(&mut first, 1, b"one\n", false).await, None);
     // The newest connection counts, and knows what the one before brought.
     let mut second = attach(&folder).await.unwrap();
-    assert_eq!(first.next().await, None);
+    while first.next().await.is_some() {}
     assert_eq!(give(&mut second, 1, b"one\n", false).await, None);
     assert_eq!(give(&mut second, 2, b"two\n", true).await, None);
     assert_eq!(ended(&folder).await.exit.unwrap().code, Some(0));
