@@ -44,9 +44,9 @@ use crate::run;
 pub(super) enum Event {
     Command(Command),
     Committed(Ticket, Result<Vec<Found>, LedgerError>),
-    /// Whether there is room to receive more, and how much is free on the disk.
+    /// Whether the ledger has room again, if that was in question, and how much is free on the disk.
     Storage {
-        full: bool,
+        room: Option<bool>,
         free: Option<u64>,
     },
     Run(RunId, u32, RunNews),
@@ -220,11 +220,17 @@ impl Shell {
         }
         if (self.full || self.tries.any()) && now.boot >= self.look_at_disk {
             self.look_at_disk = now.boot + limits::SPOOL_RETRY;
-            let (ledger, events, folder) = (self.ledger.clone(), self.events.clone(), self.data_dir.clone());
+            let (events, folder) = (self.events.clone(), self.data_dir.clone());
+            let ledger = self.full.then(|| self.ledger.clone());
             tokio::task::spawn_blocking(move || {
                 let free = files::free_space(&folder);
                 // Without the task there is nobody to tell, here and below.
-                ledger.ask_room(move |room| _ = events.send(Event::Storage { full: !room, free }));
+                match ledger {
+                    Some(ledger) => {
+                        ledger.try_room(move |room| _ = events.send(Event::Storage { room: Some(room), free }))
+                    }
+                    None => _ = events.send(Event::Storage { room: None, free }),
+                }
             });
         }
         if self.swept_at.is_none_or(|at| now.boot >= at + limits::LEDGER_SWEEP_EVERY) {
@@ -254,12 +260,13 @@ impl Shell {
             Event::Committed(ticket, outcome) => {
                 if outcome == Err(LedgerError::Full) {
                     self.full = true;
+                    self.look_at_disk = now.boot;
                 }
                 Input::Committed(ticket, outcome)
             }
-            Event::Storage { full, free } => {
-                self.full = full;
-                Input::Storage { full, free }
+            Event::Storage { room, free } => {
+                self.full = room.map_or(self.full, |room| !room);
+                Input::Storage { full: self.full, free }
             }
             Event::Run(run, attempt, news) => Input::Run(run, attempt, news),
             Event::Piece(run, stream, offset, piece) => Input::Piece(run, stream, offset, piece),

@@ -22,8 +22,7 @@ use rusqlite::{Connection, params};
 use crate::files;
 use crate::status_hub::unix_ms;
 
-const LAYOUT: Layout =
-    Layout { file: "ledger.sqlite", steps: schema::STEPS, reserve: Some(|folder| files::free_space(folder)) };
+const LAYOUT: Layout = Layout { file: "ledger.sqlite", steps: schema::STEPS, reserve: Some(files::free_space) };
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]
@@ -110,9 +109,11 @@ impl Ledger {
         }
     }
 
-    /// Asks whether there is room to receive more. Never blocks.
-    pub(super) fn ask_room(&self, done: impl FnOnce(bool) + Send + 'static) {
-        self.0.submit(|_| Ok::<_, StoreError>(()), move |outcome| done(outcome != Err(StoreError::Full)));
+    /// Tries whether there is room to receive more. Never blocks.
+    pub(super) fn try_room(&self, done: impl FnOnce(bool) + Send + 'static) {
+        // Changes nothing, and is written all the same.
+        let write = |db: &Connection| Ok::<_, StoreError>(db.execute("UPDATE ledger SET one = one", [])?);
+        self.0.submit(write, move |outcome| done(outcome != Err(StoreError::Full)));
     }
 
     /// Forgets what was over for longer than [`limits::OPERATIONS_KEPT_FOR`], and the oldest beyond
@@ -122,7 +123,7 @@ impl Ledger {
         let before = now.saturating_sub(kept_for);
         for [count, remove] in SWEEPS {
             loop {
-                let swept = self.0.write_final(move |db| {
+                let swept = self.0.write(move |db: &Connection| {
                     let kept: u64 = db.prepare_cached(count)?.query_row([], |row| row.get(0))?;
                     let aged = db.prepare_cached(remove)?.execute(params![before, SWEEP])? as u64;
                     let too_many = kept.saturating_sub(limits::OPERATIONS_KEPT as u64 + aged).min(SWEEP);

@@ -1,5 +1,6 @@
 //! The worker's shell on real sockets, with real runners, against a scripted relay.
 
+mod full;
 mod rules;
 mod runs;
 mod starts;

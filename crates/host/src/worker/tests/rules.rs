@@ -30,7 +30,9 @@ async fn the_policy_of_the_device_and_the_role_of_the_account_decide_together() 
     assert_eq!(refusal(&mut peer, shell(1, Role::Operator)).await, Some(Code::AuthorizationDenied));
     assert_eq!(refusal(&mut peer, shell(2, Role::Owner)).await, None);
     peer.end(2).await;
-    status(&worker, |s| s.results_waiting == 0).await;
+    let over =
+        |s: &Arc<WorkerStatus>| s.results_waiting == 0 && s.operations.iter().any(|row| row.state == State::Completed);
+    status(&worker, over).await;
     worker.end().await;
 
     stage.policy = Policy::of(Profile::Edit, "explicit");
