@@ -276,11 +276,6 @@ impl Operations {
         Ok(operations)
     }
 
-    /// The worker of a device at this moment; `None`: it was never seen, and nothing waits for it.
-    pub fn worker(&self, device: &DeviceId) -> Option<Snapshot> {
-        self.known(device).map(|room| room.snapshot())
-    }
-
     /// Every device's worker, in no order.
     pub(crate) fn workers(&self) -> Vec<Snapshot> {
         self.all().iter().map(|room| room.snapshot()).collect()

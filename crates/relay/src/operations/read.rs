@@ -80,11 +80,6 @@ impl Operations {
     }
 
     /// Hears of every change of an operation from now on.
-    pub async fn watch(&self, party: &Party, id: &OperationId) -> Result<watch::Receiver<()>, ApiError> {
-        self.get(party, id).await?;
-        Ok(self.listen(party, id))
-    }
-
     fn listen(&self, party: &Party, id: &OperationId) -> watch::Receiver<()> {
         self.known(party.device()).map_or_else(|| watch::channel(()).1, |room| room.watch(id))
     }
