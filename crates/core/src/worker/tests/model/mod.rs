@@ -89,6 +89,8 @@ enum Op {
         secs: u64,
     },
     Renew,
+    /// Everything goes its way for once.
+    Along,
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -116,6 +118,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => (1u64..8_000).prop_map(|millis| Op::Pass { millis }),
         1 => (1u64..400).prop_map(|secs| Op::Sleep { secs }),
         2 => Just(Op::Renew),
+        8 => Just(Op::Along),
     ]
 }
 

@@ -35,6 +35,8 @@ pub(super) struct World {
     received: BTreeSet<OperationId>,
     results: BTreeMap<OperationId, Outcome>,
     output: BTreeMap<RunId, u64>,
+    /// What it said that it has of it.
+    acked: BTreeMap<RunId, u64>,
     confirmed: BTreeSet<OperationId>,
 }
 
@@ -58,6 +60,7 @@ impl World {
             received: BTreeSet::new(),
             results: BTreeMap::new(),
             output: BTreeMap::new(),
+            acked: BTreeMap::new(),
             confirmed: BTreeSet::new(),
         }
     }
@@ -146,6 +149,7 @@ impl World {
             Op::AckOutput { at } => {
                 if let Some((run, offset)) = self.output.iter().nth(at).filter(|_| self.open) {
                     let (run_id, next_offset) = (run.clone(), *offset);
+                    self.acked.insert(run_id.clone(), next_offset);
                     self.rig.say(ControlFrame::ExecOutputAck { run_id, stream: Stream::Stdout, next_offset });
                 }
             }
@@ -161,6 +165,7 @@ impl World {
                     self.rig.say(ControlFrame::WorkerExecutionLease { lease_ms: 120_000 });
                 }
             }
+            Op::Along => self.along(),
         }
         self.shell();
         self.check();
@@ -231,7 +236,7 @@ impl World {
                 Output::Remove(run, attempt) => {
                     let folder = self.folders.entry((run.clone(), attempt)).or_default();
                     folder.removed = true;
-                    let had = self.output.get(&run).copied().unwrap_or(0);
+                    let had = self.acked.get(&run).copied().unwrap_or(0);
                     assert!(folder.void || !folder.claimed || folder.written <= had, "removed what the relay has not");
                 }
                 Output::Perform(operation) => {
@@ -343,6 +348,7 @@ impl World {
             .iter()
             .map(|(of, offset)| ((0..OPERATIONS).find(|n| run(*n) == *of).unwrap(), *offset))
             .collect();
+        self.acked.clone_from(&self.output);
         self.rig.request(self.recoveries, &requests, &offsets);
         self.shell();
         self.commit(64);
@@ -434,18 +440,24 @@ impl World {
         assert!(self.rig.worker.snapshot(self.rig.now).living.len() <= limits::OPERATIONS_HELD_MAX);
     }
 
+    /// A relay is there, commits are made, and runners start.
+    fn along(&mut self) {
+        self.commit(64);
+        if !self.open || !self.rig.worker.snapshot(self.rig.now).live {
+            self.connect(true);
+        }
+        self.commit(64);
+        while let Some(tried) = self.spawned.pop() {
+            self.claim(tried);
+            self.commit(64);
+        }
+    }
+
     /// Whatever happened, with a disk and a relay again everything ends and arrives.
     pub(super) fn settle(&mut self) {
         self.rig.failing = None;
         for _ in 0..40 {
-            self.commit(64);
-            if !self.open || !self.rig.worker.snapshot(self.rig.now).live {
-                self.connect(true);
-            }
-            while let Some(tried) = self.spawned.pop() {
-                self.claim(tried);
-                self.commit(64);
-            }
+            self.along();
             while let Some(tried) = self.alive(0) {
                 self.exit(&tried, false);
                 self.commit(64);
@@ -455,8 +467,8 @@ impl World {
                 self.commit(64);
             }
             for at in 0..OPERATIONS as usize {
-                self.run(&Op::AckOutput { at });
                 self.run(&Op::Ack { at });
+                self.run(&Op::AckOutput { at });
             }
             self.run(&Op::Renew);
             self.run(&Op::Pass { millis: 1000 });
