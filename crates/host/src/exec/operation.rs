@@ -26,7 +26,7 @@ impl LocalExecutor {
     /// for an hour and start when nobody is there to answer.
     pub(crate) fn judge(&self, operation: &Operation) -> Result<(), Failure> {
         let Operation { request, role, client, .. } = operation;
-        self.admits(request.class(), *role)?;
+        self.admits(request.class(), *role).map_err(refused)?;
         if request.effect().is_some_and(|effect| self.env().asking.would_ask(effect, client.as_deref())) {
             let why = "this machine asks its person before it does this, and an operation may start when nobody is there; \
                        a tool call asks";
@@ -43,7 +43,7 @@ impl LocalExecutor {
         folder: Option<&str>,
         variables: BTreeMap<String, String>,
     ) -> Result<Prepared, Failure> {
-        let policy = self.admits(operation.request.class(), operation.role)?;
+        let policy = self.admits(operation.request.class(), operation.role).map_err(refused)?;
         let env = self.env();
         let (command, cwd, set) = match &operation.request {
             Request::Exec { command, cwd, env, .. } => (Some(command), cwd, env),
@@ -83,6 +83,12 @@ impl LocalExecutor {
         variables.iter().chain(set).for_each(|(name, value)| put(name, value));
         Ok(Prepared { program, cwd, env })
     }
+}
+
+/// What a tool call is told, said of an operation.
+fn refused(error: ToolError) -> Failure {
+    let who = if error.code == Code::PolicyDenied { "policy of this device" } else { "role of this account" };
+    Failure::new(error.code, format!("the {who} does not allow this kind of operation"))
 }
 
 fn users_shell() -> String {
