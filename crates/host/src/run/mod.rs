@@ -11,7 +11,8 @@ mod leftovers;
 mod look;
 mod runner;
 mod start;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 pub use attach::{Asker, Attached, attach};

@@ -30,7 +30,7 @@ async fn a_run_that_is_void_never_starts() {
     // And one that was claimed by a runner is nobody else's.
     let folder = home.sh("echo once; sleep 60", |_| {}).await;
     starter().start(&folder).await.unwrap();
-    let mut attached = attach(&folder).await.unwrap();
+    let attached = attach(&folder).await.unwrap();
     attached.asker().ask(&Ask::Kill {}).await.unwrap();
     ended(&folder).await;
     assert_eq!(text(&folder, Stream::Stdout), "once\n");
