@@ -409,6 +409,8 @@ mod tests {
         assert!(BASE_DAEMON_SILENCE >= BASE_HEARTBEAT * 2 && BASE_RELAY_SILENCE > BASE_DAEMON_SILENCE);
         assert!(BACKOFF_MAX + DIAL_TIMEOUT < GRACE, "an idle daemon must find the relay again inside the grace");
         assert!(SUSPEND_ACK_WAIT < secs(5), "logind's own bound");
+        assert!(RUNNER_TOLD_WAIT < SUSPEND_ACK_WAIT, "runners are told while sleep still waits");
+        assert!(WORKER_LIVING_SHOWN < WORKER_SHOWN, "some of what ended is shown too");
         assert!(OUTBOX_DISK >= DAEMON_CALLS_MAX * RESULT_MAX);
         assert!(CONTROL_RESERVE < DAEMON_CALLS_MAX && DAEMON_CALLS_MAX <= DEVICE_CALLS_MAX);
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
