@@ -197,7 +197,8 @@ impl WorkerEngine {
 
 impl WorkerObserver for StatusHub {
     fn status(&self, status: &WorkerStatus) {
-        let full = "the disk is too full to receive durable operations; what runs goes on";
+        let full =
+            "durable operations are not received: the disk is full, or the ledger cannot be written; what runs goes on";
         self.hold(WarningCode::StorageFull, status.admission_closed.map(|_| full.into()));
         let refused = status.state != LinkState::Healthy && status.cause.as_deref() == Some("device_in_use");
         let why = "another machine does durable operations with this device's credential, a copy of its data folder perhaps; \
