@@ -461,6 +461,9 @@ mod tests {
         assert!(WORKER_OUTPUT_PIECE.div_ceil(3) * 4 + 512 < OPERATION_FRAME_MAX);
         assert!(WORKER_LEASE_RENEW * 3 < WORKER_LEASE, "two lost renewals must not end a lease");
         assert!(WORKER_SILENCE >= WORKER_ALIVE * 2);
+        assert!(WORKER_READ_AHEAD * WORKER_OUTPUT_PIECE <= WORKER_WINDOW);
+        assert!(WORKER_RUN_INPUTS_MAX < OPERATIONS_HELD_MAX && WORKER_RUN_INPUTS_MAX <= RUNNER_INPUT_SEEN);
+        assert!(WORKER_FRAMES_WAITING > 2 * OPERATIONS_HELD_MAX, "a recovery's answers fit");
         assert!(
             SPOOL_SEGMENT * 2 <= SPOOL_RUN_MIN && SPOOL_RUN_MIN <= SPOOL_RUN_MAX && SPOOL_RUN_MAX <= SPOOL_TOTAL_MAX
         );

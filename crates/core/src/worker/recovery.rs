@@ -213,7 +213,7 @@ impl Session {
                 self.handle_timeout(now)
             }
             Timer::Reoffer => {
-                self.offers = (self.offers + 1).min(4);
+                self.offers = (self.offers + 1).min(2);
                 Some(Overdue::Reoffer)
             }
         }
