@@ -38,6 +38,9 @@ pub fn socket(folder: &Path) -> Result<PathBuf, FileError> {
     let home = folder.to_path_buf();
     files::make_dir(&home)?;
     // In a folder that everybody may write to, somebody else may have been first.
+    if home.is_symlink() {
+        return Err(FileError::NotOurs { path: home, why: "it is a symbolic link" });
+    }
     files::own_dir(&home)?;
     let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     Ok(home.join(format!("run-{}", &data_encoding::HEXLOWER.encode(&digest)[..24])))
