@@ -169,7 +169,12 @@ impl Process {
 /// # Panics
 /// If there is no such process.
 pub fn send(pid: i32, signal: Signal) {
-    kill(Pid::from_raw(pid), signal).expect("it runs");
+    assert!(try_send(pid, signal), "process {pid} does not run");
+}
+
+/// Sends a signal to a process of this test that may have ended. `false` if it has.
+pub fn try_send(pid: i32, signal: Signal) -> bool {
+    kill(Pid::from_raw(pid), signal).is_ok()
 }
 
 impl Drop for Process {
