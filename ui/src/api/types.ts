@@ -172,7 +172,7 @@ export type ClientView = {
 };
 
 /** A stable error code. The first group is the base wire's, the second is ours. */
-export type Code = "cancelled" | "timeout" | "authentication_failed" | "authorization_denied" | "policy_denied" | "invalid_request" | "not_found" | "conflict" | "limit_exceeded" | "permission_denied" | "path_boundary" | "network_error" | "protocol_error" | "unavailable" | "integrity_error" | "execution_failed" | "internal_error" | "busy" | "outcome_unknown" | "result_too_large" | "storage_full" | "in_progress";
+export type Code = "cancelled" | "timeout" | "authentication_failed" | "authorization_denied" | "policy_denied" | "invalid_request" | "not_found" | "conflict" | "limit_exceeded" | "permission_denied" | "path_boundary" | "network_error" | "protocol_error" | "unavailable" | "integrity_error" | "execution_failed" | "internal_error" | "busy" | "outcome_unknown" | "result_too_large" | "storage_full" | "lease_expired" | "in_progress";
 
 /** One request. */
 export type Command = { "command": "start",
@@ -291,6 +291,10 @@ export type Config = {
   ask: AskConfig,
   /** Where file tools work. */
   workspace: WorkspaceConfig,
+  /** From where files may be fetched. */
+  sync: SyncConfig,
+  /** To which ports of this machine connections may be opened for clients. */
+  forward: ForwardConfig,
   /** Sleep. */
   power: PowerConfig,
   /** What is remembered of calls. */
@@ -413,6 +417,13 @@ export type Excerpt = {
   bytes: number,
   /** Whether more follows. */
   cut: boolean,
+};
+
+/** To which ports of this machine connections may be opened for clients. */
+export type ForwardConfig = {
+  /** Ports on 127.0.0.1, as `3000` or `"5000-5009"`; Holdfast's own never count. A reload may take some away, never add
+  * any. */
+  allow_ports: Array<number | string>,
 };
 
 /** What one client was granted. */
@@ -743,6 +754,13 @@ export type StatusSnapshot = {
 
 /** A step of a call as this device sees it. */
 export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled" | "lost";
+
+/** From where files may be fetched. */
+export type SyncConfig = {
+  /** Hosts beside the relay, as `files.example.com` or `files.example.com:8443`; always by https, and never an address
+  * within a private network. A reload may take some away, never add any. */
+  allow_hosts: Array<string>,
+};
 
 /** One step of one call. */
 export type TimelineEntry = {
