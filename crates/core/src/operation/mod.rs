@@ -5,11 +5,13 @@
 //! is a [`Request`], how it stands a [`State`], how it ended an [`Outcome`].
 
 pub(crate) mod bytes_text;
+mod check;
 mod digest;
 mod needs;
 mod outcome;
 mod request;
 
+pub use check::BadRequest;
 pub use digest::Digest;
 pub use outcome::{Exit, Failure, Outcome, State, Stream, Streams};
-pub use request::{BadRequest, Command, File, Kind, OnFull, OnLeaseExpiry, Operation, Project, Request};
+pub use request::{Command, File, Kind, OnFull, OnLeaseExpiry, Operation, Project, Request};
