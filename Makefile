@@ -90,6 +90,7 @@ conformance: machine $(CONFORMANCE)
 soak: machine
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --test soak
+	ROUNDS=2000 BIG_ROUNDS=50 $(CARGO) test --test operations kills -- --nocapture
 
 clients: $(NODE_CLIENTS) $(PYTHON_CLIENTS)
 $(NODE_CLIENTS): tests/clients/node/package-lock.json | test-machine
