@@ -7,7 +7,7 @@ import { base, cut, worker, workerAway } from './support/states.js';
 import { suite } from './support/suite.js';
 import { axe, overflow } from './support/window.js';
 
-const { scripted } = suite();
+const { holdfast, scripted } = suite();
 const tab = (page) => page.getByRole('link', { name: 'Operations', exact: true });
 const panel = (page, name) => page.getByRole('region', { name, exact: true });
 const row = (page, text) => page.getByRole('listitem').filter({ hasText: text });
@@ -79,4 +79,17 @@ test('the panel has no finding of axe in light and in dark, no missing text, and
     assert.doesNotMatch(await page.locator('body').innerText(), /\bui-[a-z-]+|\{|undefined|NaN/);
     assert.deepEqual(page.complaints, []);
   }
+});
+
+test('a real operation is seen while it runs, cancelled from the window, and listed as cancelled', async () => {
+  const { home, page } = await holdfast();
+  const id = (await home.run('op', 'run', '--detach', '--', 'sh', '-c', 'echo here; sleep 600')).trim();
+  await tab(page).click();
+  const running = row(page, 'sleep 600');
+  await running.getByText('running', { exact: true }).waitFor();
+  await running.getByText(id, { exact: true }).waitFor();
+  await running.getByRole('button', { name: /^Cancel / }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).last().click();
+  await row(page, id).getByText('cancelled', { exact: true }).waitFor();
+  assert.match(await home.run('op', 'show', id), /cancelled/);
 });
