@@ -66,6 +66,7 @@ limits! {
     RUNNER_NEWS: Duration = millis(5), "time", "Growth of output is told to the worker at most this often.";
     RUNNER_START: Duration = secs(10), "time", "A runner puts its claim in place within this, or is looked after.";
     RUNNER_TOLD_WAIT: Duration = secs(1), "time", "Before an announced sleep, the longest wait until runners were told that it holds their lease; part of SUSPEND_ACK_WAIT.";
+    RUNNER_LOOK: Duration = secs(30), "time", "A runner with nothing to do looks this often whether its folder is still there; without it, its program is nobody's and is ended.";
     RUNNER_INPUT_SEEN: usize = 1024, "requests", "Inputs a runner remembers so that a repetition is recognised.";
     RUNNER_INPUT_WAITING: usize = 16, "requests", "Inputs that wait for a program to read; more are refused and may be asked again.";
     RUNNER_PIPE: u64 = 256 * KIB as u64, "bytes", "What a pipe between a program and its runner may hold; of SPOOL_RUN_MIN as much per stream is kept for it, and all pipes of WORKER_RUNS_MAX are half of what Linux lets a user have.";

@@ -122,14 +122,20 @@ impl Own {
                 Event::Asked(Some(ask)) => self.handle(RunnerInput::Asked(ask)),
                 Event::Asked(None) => self.doors.talk = None,
                 Event::Interrupted => self.handle(RunnerInput::Interrupted),
-                Event::Due => self.machine.handle_timeout(now(&mut self.turns)),
+                Event::Due => {
+                    self.machine.handle_timeout(now(&mut self.turns));
+                    if self.orphaned() {
+                        return;
+                    }
+                }
             }
         }
     }
 
     /// Waits for what happens first. Output is read into `block`, unless that is empty.
     async fn next(&mut self, block: &mut [u8]) -> Event {
-        let left = self.machine.poll_timeout(now(&mut self.turns)).map(|left| left.min(limits::SHELL_TURN_MAX));
+        let left = self.machine.poll_timeout(now(&mut self.turns));
+        let left = left.map_or(limits::RUNNER_LOOK, |left| left.min(limits::SHELL_TURN_MAX));
         let Doors { listener, talk, interrupts } = &mut self.doors;
         let (sources, sink, tree) = match &mut self.program {
             Some(Running { sources, sink, tree }) => (&mut sources[..], sink.as_mut(), Some(tree)),
@@ -141,7 +147,7 @@ impl Own {
             // Output comes last, so that a program that writes without end delays nothing.
             biased;
             () = interrupts.next() => Event::Interrupted,
-            () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => Event::Due,
+            () = tokio::time::sleep(left) => Event::Due,
             event = tree_ends(tree, exited, ending, mark) => event,
             ask = hear(talk) => Event::Asked(ask),
             stream = accept(listener) => Event::Connected(stream),
@@ -328,10 +334,14 @@ impl Own {
         }
     }
 
-    /// Something could not be written. Whether the folder itself is gone: then nobody is to be told anything, and the program
-    /// is nobody's.
+    /// Something could not be written, and whether that is for good.
     fn found_no_room(&mut self) -> bool {
         self.handle(RunnerInput::DiskFull);
+        self.orphaned()
+    }
+
+    /// Whether the folder itself is gone: then nobody is to be told anything, and the program is nobody's.
+    fn orphaned(&mut self) -> bool {
         let orphaned = matches!(self.folder.try_exists(), Ok(false));
         if let (true, Some(program)) = (orphaned, &mut self.program) {
             program.tree.signal(Signal::Kill);

@@ -100,6 +100,24 @@ async fn a_runner_that_is_asked_to_end_ends_its_program_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_runner_whose_folder_is_gone_ends_its_program_and_goes_although_it_has_nothing_to_write() {
+    let home = Home::new();
+    // With a timeout it takes turns; without one it looks each RUNNER_LOOK.
+    let folder = home.sh("echo $$; sleep 1000", |spec| spec.timeout = Some(LONG * 10)).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 2).await;
+    let program = text(&folder, Stream::Stdout).trim().parse().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let gone = async {
+        while attached.next().await.is_some() {}
+        while alive(program) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, gone).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_killed_runner_leaves_no_end_and_what_it_left_behind_is_ended() {
     let home = Home::new();
     let folder = home.sh("setsid sleep 1000 & echo $! $$; sleep 1000", |_| {}).await;
