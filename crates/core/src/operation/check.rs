@@ -22,7 +22,10 @@ impl Operation {
         if self.client.as_ref().is_some_and(|id| id.len() > limits::OPERATION_CLIENT_MAX) {
             return Err(BadRequest("client has at most 2 048 bytes"));
         }
-        self.request.check()
+        self.request.check()?;
+        // What fits no frame is never received, and all that was admitted after it would wait behind it.
+        let fits = serde_json::to_vec(&self.request).is_ok_and(|json| json.len() <= limits::OPERATION_REQUEST_MAX);
+        if fits { Ok(()) } else { Err(BadRequest("a request is at most 512 KiB as JSON")) }
     }
 }
 

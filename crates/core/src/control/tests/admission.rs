@@ -121,7 +121,11 @@ fn what_nobody_could_admit_is_refused_without_asking_the_store() {
     let nothing = desk.start_with(|start| start.key = Some(arc("")));
     let session = desk.start_with(|start| start.session_id = Some("s".repeat(129)));
     let run = desk.start_with(|start| start.request = Request::PtyClose {});
-    for ask in [empty, key, nothing, session, run] {
+    // Each file within its bounds, all of them no frame.
+    let file = serde_json::json!({"filename": "f", "sha256": "0".repeat(64), "size": 1, "url": "u".repeat(4096)});
+    let files = serde_json::json!({"type": "file_sync", "target": ".", "files": vec![file; 200]});
+    let large = desk.start_with(|start| start.request = serde_json::from_value(files).unwrap());
+    for ask in [empty, key, nothing, session, run, large] {
         assert_eq!(desk.refusal(ask), Code::InvalidRequest);
     }
     assert_eq!(desk.waiting.len(), 0);
