@@ -163,7 +163,9 @@ impl Control {
     /// A result of an operation that is over here, or nobody's: evidence at most, and then the worker may forget it.
     pub(super) fn late(&mut self, id: OperationId, outcome: Outcome, ack: Ack) {
         let on_their_way = self.commits.values().filter(|purpose| matches!(purpose, Purpose::Late(_))).count();
-        if on_their_way < limits::CONTROL_LATE_MAX {
+        // A worker that reads nothing must not fill the memory.
+        let unsaid = self.line.as_ref().map_or(0, |line| line.acks.len());
+        if on_their_way + unsaid < limits::CONTROL_LATE_MAX {
             self.commit(vec![Change::Late { id, outcome }], Purpose::Late(ack));
         }
     }

@@ -154,7 +154,7 @@ impl Control {
             place: self.line.as_ref().map_or(Place::Away { since: self.away_since }, Line::place),
             held: self.living.len(),
             queued: self.living.values().filter(|living| !living.sent).count(),
-            behind: self.living.values().map(Living::behind).sum(),
+            behind: self.living.values().map(Living::behind).fold(0, u64::saturating_add),
             in_use_at: self.in_use_at,
             refused_since: self.refused_since,
         }

@@ -20,12 +20,13 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    /// Where the stream goes on after it; `None`: beyond what can be counted.
+    /// Where the stream goes on after it; `None`: beyond what a store can count.
     fn end(&self, offset: u64) -> Option<u64> {
-        match self {
+        let end = match self {
             Piece::Bytes(bytes) => offset.checked_add(bytes.len() as u64),
             Piece::Gap(next) => Some(*next),
-        }
+        };
+        end.filter(|end| i64::try_from(*end).is_ok())
     }
 }
 

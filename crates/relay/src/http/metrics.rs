@@ -84,7 +84,7 @@ impl Reading {
             reading.workers_live += usize::from(matches!(worker.place, Place::Live(_)));
             reading.held += worker.held;
             reading.unsent += worker.queued;
-            reading.behind += worker.behind;
+            reading.behind = reading.behind.saturating_add(worker.behind);
         }
         for room in state.devices.rooms() {
             let status = room.status();

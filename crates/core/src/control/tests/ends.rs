@@ -1,6 +1,7 @@
 use super::desk::*;
 use crate::code::Code;
 use crate::id::{OperationId, RunId};
+use crate::limits;
 use crate::operation::{Failure, Outcome, Request, State, Stream, Streams};
 use crate::wire::worker::WorkerFrame;
 
@@ -140,6 +141,19 @@ fn results_of_nobody_are_acknowledged_so_that_the_worker_forgets_them() {
     desk.say(socket, WorkerFrame::ExecError { request_id, run_id, outcome, written });
     assert_eq!(desk.told(socket), ["terminal", "result"]);
     assert_eq!(desk.store.rows.len(), 0);
+}
+
+#[test]
+fn answers_about_results_of_nobody_are_bounded() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    for n in 0..=u16::try_from(limits::CONTROL_LATE_MAX).unwrap() {
+        let mut random = [9; 16];
+        random[..2].copy_from_slice(&n.to_be_bytes());
+        let (request_id, outcome) = (OperationId::mint(random), done(0));
+        desk.say(socket, WorkerFrame::OperationCompleted { request_id, outcome });
+    }
+    assert_eq!(desk.told(socket).len(), limits::CONTROL_LATE_MAX);
 }
 
 #[test]

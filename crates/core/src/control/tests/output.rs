@@ -2,7 +2,7 @@ use super::super::*;
 use super::desk::*;
 use crate::id::RunId;
 use crate::limits;
-use crate::operation::Stream;
+use crate::operation::{State, Stream};
 use crate::wire::worker::WorkerFrame;
 
 fn gap(desk: &mut Desk, socket: SocketId, run: &RunId, offset: u64, next_offset: u64) {
@@ -61,6 +61,20 @@ fn duplicates_and_overlaps_are_trimmed_and_a_hole_is_not_accepted() {
     assert_eq!(desk.bytes(&id), b"abcdefg");
     desk.output(socket, &run, u64::MAX, b"xx");
     assert_eq!(desk.bytes(&id), b"abcdefg");
+}
+
+#[test]
+fn what_cannot_be_counted_is_not_accepted_and_a_claim_of_it_breaks_nothing() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    gap(&mut desk, socket, &run, 0, u64::MAX);
+    let mut claim = report(&id, State::Running);
+    claim.written = [(Stream::Stdout, u64::MAX), (Stream::Stderr, u64::MAX)].into();
+    desk.say(socket, WorkerFrame::OperationState(claim));
+    assert_eq!(desk.control.snapshot().behind, u64::MAX);
+    desk.output(socket, &run, 0, b"abc");
+    assert_eq!(desk.bytes(&id), b"abc");
 }
 
 #[test]
@@ -174,7 +188,7 @@ fn an_acknowledgement_that_was_not_written_is_not_missed_after_a_reconnect() {
     desk.mood = Mood::Slow;
     desk.output(socket, &run, 0, b"abc");
     desk.close(socket);
-    let socket = desk.live_knowing(1, &[(&id, crate::operation::State::Running)]);
+    let socket = desk.live_knowing(1, &[(&id, State::Running)]);
     desk.output(socket, &run, 0, b"abcdef");
     desk.answer_all();
     assert_eq!(desk.bytes(&id), b"abcdef");
