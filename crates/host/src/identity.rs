@@ -77,18 +77,22 @@ pub(crate) fn has_living_member(group: u32) -> bool {
     true
 }
 
-/// The process groups with a living member in the session that a process leads; that process's own where sessions cannot
-/// be seen.
-#[cfg(unix)]
+/// The process groups with a living member in the session that a process leads, and that process's own.
+#[cfg(target_os = "linux")]
 pub(crate) fn groups_of_session(leader: u32) -> Vec<u32> {
     let mut groups = vec![leader];
-    #[cfg(target_os = "linux")]
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
         let of_session = pid.and_then(stat).filter(|stat| stat.alive && stat.session == leader);
         groups.extend(of_session.map(|stat| stat.group).filter(|group| !groups.contains(group)));
     }
     groups
+}
+
+/// The process's own group: sessions cannot be seen here.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) fn groups_of_session(leader: u32) -> Vec<u32> {
+    vec![leader]
 }
 
 #[cfg(target_os = "linux")]
