@@ -75,6 +75,10 @@ impl Waiting {
 
     /// The answer with the handle. Dropping it is not leaving any more.
     async fn taken(&self, handle: &KeptId) -> Vec<u8> {
+        // Revoked while its record was being made: whoever stops the calls of that grant did not find it.
+        if !self.revoked.auth.is_live(&self.revoked.principal.grant) {
+            self.call.cancel();
+        }
         match self.form {
             Form::Task => tasks::created(&self.mcp, &self.revoked.principal, &self.id, handle.as_str()).await,
             form => outcome::answer(&self.id, &lasting::in_progress(handle, form), Era::Stateless),
