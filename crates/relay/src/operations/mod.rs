@@ -26,12 +26,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use holdfast_core::code::Code;
 use holdfast_core::control::{Accepted, AskId, Input, Loaded, SessionCancel, Snapshot, Start};
 use holdfast_core::id::{DeviceId, OperationId};
 use holdfast_core::limits;
 use holdfast_core::operation::Request;
 use holdfast_core::status::UnixMs;
 use holdfast_core::switchboard::SocketId;
+use http::StatusCode;
 use parking_lot::RwLock;
 use rusqlite::Connection;
 
@@ -204,7 +206,11 @@ impl Operations {
         let room = self.room(party.device()).ok_or_else(ApiError::not_found)?;
         let accepted = room.ask(|ask| Input::Start { ask, start: Box::new(start) }).await?;
         match accepted {
-            Accepted::Operation(id) => self.get(party, &id).await,
+            // It stands in the store: nobody may take this for "nothing was done" and ask again.
+            Accepted::Operation(id) => self.get(party, &id).await.map_err(|_| {
+                let why = format!("operation {id} was admitted and cannot be shown now");
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Code::OutcomeUnknown.as_str(), why)
+            }),
             Accepted::Session => Err(ApiError::not_found()),
         }
     }
