@@ -11,6 +11,7 @@ use super::commit::Purpose;
 use super::io::{Input, Note, Output, Place, Snapshot, Ticket, View};
 use super::life::Living;
 use super::record::{Loaded, SessionCancel};
+use super::recovery::Phase;
 use super::sockets::Line;
 use crate::id::{OperationId, RunId};
 use crate::time::{Due, Now, TimerTable};
@@ -146,6 +147,11 @@ impl Control {
         let mut views: Vec<View> = self.living.values().map(Living::view).collect();
         views.sort_by_key(|view| view.record.order);
         views
+    }
+
+    /// Whether the worker is connected and recovered.
+    pub fn is_live(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.phase == Phase::Live)
     }
 
     /// The machine as a whole.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_core::code::Code;
 use holdfast_core::control::{
-    Accepted, AskId, Change, Control, Found, Input, Loaded, Note, Output, Place, Refused, Snapshot, Ticket, View,
+    Accepted, AskId, Change, Control, Found, Input, Loaded, Note, Output, Refused, Snapshot, Ticket, View,
 };
 use holdfast_core::id::{DeviceId, OperationId};
 use holdfast_core::limits;
@@ -117,7 +117,7 @@ impl WorkerRoom {
 
     /// Whether the worker is connected and recovered.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.state.lock().control.snapshot().place, Place::Live(_))
+        self.state.lock().control.is_live()
     }
 
     pub(super) fn tell(&self, input: Input) {
