@@ -56,7 +56,8 @@ impl fmt::Debug for Record {
     }
 }
 
-/// A cancelled session. The store keeps it for good; the machine holds it until the worker has it.
+/// A cancelled session. The store keeps it until the worker has it, and as long as what ended
+/// ([`crate::limits::OPERATIONS_KEPT_FOR`]); the machine holds it until the worker has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCancel {
     /// Names this cancellation, at most [`crate::limits::OPERATION_SESSION_MAX`] bytes.
@@ -152,7 +153,7 @@ pub enum Change {
         /// What the worker said.
         outcome: Outcome,
     },
-    /// This session is cancelled for good. The same cancellation again changes nothing.
+    /// This session is cancelled: nothing of it is admitted as long as the store keeps this. Once more changes nothing.
     CancelSession(SessionCancel),
     /// The worker has this cancellation in its ledger: it need not be loaded again.
     SessionConfirmed {
