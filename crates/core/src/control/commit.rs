@@ -260,11 +260,12 @@ impl Control {
             known => return self.recalled(ask, record.digest, conflict(), known),
         }
         let id = record.operation.request_id.clone();
+        let called_off = self.revoked || record.order <= self.cancelled_up_to;
         self.accept(ask, &id);
         self.note(Note::Admitted { id: id.clone() });
         self.enlist(now, Living::new(*record, due, false));
         self.changed(&id);
-        if self.revoked {
+        if called_off {
             self.decide(&id, Outcome::Cancelled { started: false, exit: None }, false);
         }
         self.flush(&id);

@@ -123,6 +123,8 @@ pub enum Input {
         /// What stood there, or why nothing was written.
         result: Result<Found, Refused>,
     },
+    /// Everything that has not ended is cancelled, what is being admitted too.
+    CancelAll,
     /// The device's credential was revoked: its worker will not come back. Sockets close; operations that were not sent are
     /// cancelled, the others become unknown; nothing is admitted any more.
     Revoke,

@@ -267,6 +267,15 @@ impl Control {
         self.out.push_back(Output::Answer { ask, answer: Ok(Accepted::Session) });
     }
 
+    /// What is being admitted follows when it stands in the store.
+    pub(super) fn cancel_all(&mut self) {
+        self.cancelled_up_to = self.order;
+        let ids: Vec<OperationId> = self.living.keys().cloned().collect();
+        for id in ids {
+            self.call_off_one(&id);
+        }
+    }
+
     /// No worker will come back.
     pub(super) fn revoke(&mut self, now: Now) {
         self.revoked = true;

@@ -43,8 +43,10 @@ pub struct Control {
     pub(super) runs: BTreeMap<RunId, OperationId>,
     /// What waits to be sent, in order of admission.
     pub(super) queue: BTreeMap<u64, OperationId>,
-    /// The next place in that order.
+    /// The last place in that order.
     pub(super) order: u64,
+    /// Everything up to this place was cancelled.
+    pub(super) cancelled_up_to: u64,
     /// Cancelled sessions that the worker has not confirmed, by cancellation.
     pub(super) sessions: BTreeMap<String, SessionCancel>,
     /// Commits in flight.
@@ -74,6 +76,7 @@ impl Control {
             runs: BTreeMap::new(),
             queue: BTreeMap::new(),
             order: 0,
+            cancelled_up_to: 0,
             sessions: BTreeMap::new(),
             commits: BTreeMap::new(),
             minted: 0,
@@ -108,6 +111,7 @@ impl Control {
             Input::Heard { socket, at } => self.heard(socket, at),
             Input::Closed { socket } => self.closed(now, socket),
             Input::Committed { ticket, result } => self.committed(now, ticket, result),
+            Input::CancelAll => self.cancel_all(),
             Input::Revoke => self.revoke(now),
         }
     }

@@ -295,7 +295,7 @@ impl Operations {
     /// Cancels every operation of every device that has not ended.
     pub(crate) fn cancel_all(&self) {
         for room in self.all() {
-            room.cancel_all();
+            room.tell(Input::CancelAll);
         }
     }
 

@@ -89,15 +89,6 @@ impl WorkerRoom {
         told.await.unwrap_or_else(|_| Err(Failure::nothing_done(Code::Unavailable, "the relay stops")))
     }
 
-    /// Cancels everything that has not ended.
-    pub(super) fn cancel_all(&self) {
-        let mut state = self.state.lock();
-        for view in state.control.views() {
-            let input = Input::Cancel { ask: self.shared.ask(), id: view.record.operation.request_id.clone() };
-            self.drive(&mut state, input);
-        }
-    }
-
     /// A living operation, as the machine knows it.
     pub(super) fn view(&self, id: &OperationId) -> Option<View> {
         self.state.lock().control.view(id)

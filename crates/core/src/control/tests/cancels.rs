@@ -131,6 +131,21 @@ fn an_admission_that_is_overtaken_by_a_cancelled_session_is_cancelled() {
 }
 
 #[test]
+fn when_everything_is_cancelled_what_is_being_admitted_is_too_and_what_comes_later_is_not() {
+    let mut desk = Desk::new();
+    let queued = desk.start("queued");
+    desk.mood = Mood::Slow;
+    let admitting = desk.start_with(|_| {});
+    desk.tell(Input::CancelAll);
+    desk.answer_all();
+    let admitted = desk.id(admitting);
+    let later = desk.start_with(|_| {});
+    desk.answer_all();
+    assert_eq!((desk.outcome(&queued), desk.outcome(&admitted)), (not_started(), not_started()));
+    assert_eq!(desk.outcome(&desk.id(later)), None);
+}
+
+#[test]
 fn a_revoked_device_has_no_living_operations() {
     let mut desk = Desk::new();
     let socket = desk.live(1);
