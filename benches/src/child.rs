@@ -57,6 +57,13 @@ impl Running {
         Ok(killpg(Pid::from_raw(self.pid.cast_signed()), signal)?)
     }
 
+    /// Asks it to end, and waits until it has.
+    pub async fn stop(mut self) -> Result<()> {
+        self.signal(Signal::SIGTERM)?;
+        self.child.wait().await?;
+        Ok(())
+    }
+
     /// Waits until something listens.
     pub async fn wait_for(&mut self, address: SocketAddr) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);

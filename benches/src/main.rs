@@ -1,11 +1,12 @@
 //! `make bench`: one table, one run, one load client for every row.
 //!
 //! `ROUNDS=3` for fewer rounds, `PEERS=0` to leave the peers out, `OUTAGES=5`, `DEVICES=1000` for less of those, and
-//! `ONLY=trip,big,memory,idle,hostile,breaks,dead,growth` to run parts.
+//! `ONLY=trip,big,memory,idle,hostile,breaks,dead,growth,admission,output,stored,runner` to run parts.
 
 mod child;
 mod growth;
 mod load;
+mod operations;
 mod ours;
 mod peers;
 mod recovery;
@@ -49,6 +50,7 @@ fn main() -> Result<()> {
         ["relay", devices] => as_shipped()?.block_on(roles::relay::run(devices.parse()?)),
         ["daemon", relay] => as_shipped()?.block_on(roles::daemon::run(relay)),
         ["fleet", relay] => single()?.block_on(roles::fleet::run(relay.parse()?)),
+        ["sink"] => single()?.block_on(operations::sink()),
         ["floor-front"] => single()?.block_on(roles::floor::front()),
         ["floor-echo", front] => single()?.block_on(roles::floor::echo(front.parse()?)),
         _ => bail!("unknown role {arguments:?}"),
@@ -121,6 +123,18 @@ async fn bench() -> Result<()> {
     }
     if asked.wants("growth") {
         growth::run(asked.devices, asked.rounds, &mut goals).await?;
+    }
+    if asked.wants("admission") {
+        operations::admission(asked.rounds, asked.peers, &mut goals).await?;
+    }
+    if asked.wants("output") {
+        operations::output(asked.rounds, &mut goals).await?;
+    }
+    if asked.wants("stored") {
+        operations::stored(asked.rounds, &mut goals).await?;
+    }
+    if asked.wants("runner") {
+        operations::runner_memory(&mut goals).await?;
     }
     goals.print();
     println!("{FOOT}");

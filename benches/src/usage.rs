@@ -56,12 +56,21 @@ pub fn cpu(pids: &[u32]) -> Result<Duration> {
 /// Memory of the trees below these processes.
 pub fn memory(pids: &[u32]) -> Memory {
     let mut sum = Memory::default();
-    for pid in pids.iter().flat_map(|pid| tree(*pid)) {
-        sum.rss += kib(pid, "status", "VmRSS:");
-        sum.peak += kib(pid, "status", "VmHWM:");
-        sum.pss += kib(pid, "smaps_rollup", "Pss:");
+    for own in pids.iter().flat_map(|pid| tree(*pid)).map(own_memory) {
+        sum.rss += own.rss;
+        sum.peak += own.peak;
+        sum.pss += own.pss;
     }
     sum
+}
+
+/// Memory of one process.
+pub fn own_memory(pid: u32) -> Memory {
+    Memory {
+        rss: kib(pid, "status", "VmRSS:"),
+        peak: kib(pid, "status", "VmHWM:"),
+        pss: kib(pid, "smaps_rollup", "Pss:"),
+    }
 }
 
 fn kib(pid: u32, file: &str, field: &str) -> u64 {

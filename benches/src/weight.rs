@@ -1,17 +1,14 @@
 //! What ours weighs: memory idle and after many calls, and what a hostile body costs.
 
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use tokio::process::Command;
-
-use crate::child::Running;
 use crate::load::{self, Connection, Era, Until};
+use crate::operations::Serve;
 use crate::ours::Ours;
 use crate::table::{Goals, Wanted, mib, short};
 use crate::trip::payload;
 use crate::usage;
+use anyhow::Result;
 
 /// Bodies per kind of hostility.
 const BODIES: u32 = 5;
@@ -44,17 +41,8 @@ pub async fn memory(calls: u64, goals: &mut Goals) -> Result<()> {
 
 /// The real binary with nothing to do: everything in one process, its own device connected.
 pub async fn idle(goals: &mut Goals) -> Result<()> {
-    let binary = std::env::current_exe()?.with_file_name("holdfast");
     let home = tempfile::tempdir()?;
-    let mut command = Command::new(binary);
-    command.args(["serve", "--json", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
-    for folder in ["data-dir", "config-dir", "workspace"] {
-        let path = home.path().join(folder);
-        std::fs::create_dir(&path)?;
-        command.arg(format!("--{folder}")).arg(path);
-    }
-    let mut serve = Running::start(&mut command).context("holdfast serve")?;
-    serve.hear::<serde_json::Value>().await?;
+    let serve = Serve::start(home.path()).await?.process;
     tokio::time::sleep(SETTLE * 3).await;
     let before = usage::wakeups(serve.pid());
     tokio::time::sleep(IDLE).await;

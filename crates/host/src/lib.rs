@@ -36,3 +36,9 @@ pub mod support;
 pub mod tray_host;
 pub mod update;
 mod worker;
+
+/// The worker's ledger by itself, for measurements.
+#[doc(hidden)]
+pub mod ledger {
+    pub use crate::worker::{Ledger, Opened};
+}

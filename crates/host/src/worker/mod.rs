@@ -15,6 +15,7 @@ mod tries;
 mod types;
 
 pub(crate) use ledger::Aside;
+pub use ledger::{Ledger, Opened};
 pub(crate) use run::spawn;
 pub use types::WorkerError;
 pub(crate) use types::{WorkerHandle, WorkerObserver, WorkerOptions};

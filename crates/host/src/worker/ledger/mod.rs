@@ -26,13 +26,14 @@ const LAYOUT: Layout = Layout { file: "ledger.sqlite", steps: schema::STEPS, res
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Ledger(Store);
+pub struct Ledger(Store);
 
 /// An opened ledger.
-pub(super) struct Opened {
-    pub(super) ledger: Ledger,
+pub struct Opened {
+    /// The ledger.
+    pub ledger: Ledger,
     /// What is not over.
-    pub(super) stored: Stored,
+    pub stored: Stored,
     /// Why and where an earlier ledger was set aside; this one is new then.
     pub(super) set_aside: Option<(Aside, PathBuf)>,
 }
@@ -49,7 +50,7 @@ pub(crate) enum Aside {
 impl Ledger {
     /// Opens or makes the ledger of a folder for the device whose credential has this SHA-256. One that is damaged or
     /// another device's is set aside. Blocks.
-    pub(super) fn open(folder: &Path, owner: [u8; 32]) -> Result<Opened, StoreError> {
+    pub fn open(folder: &Path, owner: [u8; 32]) -> Result<Opened, StoreError> {
         let (store, damaged) = Store::open_or_set_aside(folder, &LAYOUT)?;
         let mut set_aside = damaged.map(|to| (Aside::Damaged, to));
         let ledger = Ledger(store);
@@ -84,7 +85,7 @@ impl Ledger {
 
     /// Makes changes durable, all or none, in the order in which they are handed in. Never blocks; `done` runs on the thread
     /// that writes. Whatever belongs to something received before passes while the disk is too full to receive more.
-    pub(super) fn commit(
+    pub fn commit(
         &self,
         changes: Vec<Change>,
         done: impl FnOnce(Result<Vec<Found>, LedgerError>) + Send + 'static,
@@ -139,7 +140,7 @@ impl Ledger {
     }
 
     /// Waits for the commits handed in so far. Blocks.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.0.close();
     }
 }
