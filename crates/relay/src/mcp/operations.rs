@@ -158,6 +158,10 @@ pub(super) fn started(answer: &RawValue) -> Option<OperationId> {
 pub(super) async fn answer(mcp: &Mcp, principal: &Principal, asked: Asked) -> Outcome {
     let operations = &mcp.state.operations;
     let party = Party::of(principal).map_err(refusal)?;
+    // A body may come slowly: a grant that was revoked meanwhile starts nothing.
+    if !mcp.state.auth.is_live(&principal.grant) {
+        return Err(ToolError::new(Code::AuthenticationFailed, "the grant was revoked"));
+    }
     let told = match asked {
         Asked::Start(request, session, key) => {
             let order = Order { request: *request, session, key, ttl: None };

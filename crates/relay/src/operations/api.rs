@@ -43,6 +43,16 @@ struct Caller {
     grant: Option<GrantId>,
 }
 
+impl Caller {
+    /// A body may come slowly: a grant that was revoked meanwhile starts nothing.
+    fn still(self, state: &AppState) -> Result<Party, ApiError> {
+        match self.grant.is_none_or(|grant| state.auth.is_live(&grant)) {
+            true => Ok(self.party),
+            false => Err(ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", "the grant was revoked")),
+        }
+    }
+}
+
 impl FromRequestParts<Arc<AppState>> for Caller {
     type Rejection = Response;
 
@@ -111,7 +121,8 @@ async fn start(
 ) -> Result<(StatusCode, Json<OperationView>), ApiError> {
     let New { request, session, key, ttl_ms } = new;
     let order = Order { request, session, key, ttl: ttl_ms.map(Duration::from_millis) };
-    Ok((StatusCode::ACCEPTED, Json(state.operations.start(&caller.party, order).await?)))
+    let party = caller.still(&state)?;
+    Ok((StatusCode::ACCEPTED, Json(state.operations.start(&party, order).await?)))
 }
 
 #[derive(Deserialize)]
@@ -160,7 +171,8 @@ async fn input(
     Path(operation): Path<String>,
     Body(given): Body<Given>,
 ) -> Result<(StatusCode, Json<OperationView>), ApiError> {
-    let taken = state.operations.input(&caller.party, &id(&operation)?, given.request, given.key).await?;
+    let party = caller.still(&state)?;
+    let taken = state.operations.input(&party, &id(&operation)?, given.request, given.key).await?;
     Ok((StatusCode::ACCEPTED, Json(taken)))
 }
 
