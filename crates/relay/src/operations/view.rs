@@ -152,7 +152,7 @@ pub(super) fn list(
 ) -> Result<Option<Vec<OperationView>>, StoreError> {
     let before = match &page.before {
         None => i64::MAX,
-        Some(id) => match one(db, device, id)? {
+        Some(id) => match one(db, device, id)?.filter(|found| account.is_none_or(|own| own == found.account)) {
             None => return Ok(None),
             Some(operation) => operation.row,
         },
