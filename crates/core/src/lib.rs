@@ -23,5 +23,6 @@ pub mod status;
 pub mod switchboard;
 pub mod time;
 pub mod tools;
+pub mod transcript;
 pub mod wire;
 pub mod worker;

@@ -15,6 +15,17 @@ pub fn one_line(text: &str, max: usize) -> String {
     line
 }
 
+/// A text of several lines without such characters: those that steer become a space, except line ends and tabs; those that hide
+/// or reorder are left out, except the two that join and part the letters of one word or sign.
+pub fn lines(text: &str) -> String {
+    let joins = |c| matches!(c, '\u{200c}' | '\u{200d}');
+    let kept = text.replace("\r\n", "\n");
+    kept.chars()
+        .filter(|c| joins(*c) || !reorders(*c))
+        .map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c })
+        .collect()
+}
+
 /// Characters that are invisible or change the direction of what follows.
 fn reorders(c: char) -> bool {
     matches!(
@@ -31,6 +42,12 @@ mod tests {
     #[test]
     fn what_steers_hides_or_reorders_becomes_a_space() {
         assert_eq!(one_line("a\u{1b}[2Jb\u{202e}c\nd\u{200b}e\u{2066}f\u{e0041}", 40), "a [2Jb c d e f ");
+    }
+
+    #[test]
+    fn a_text_of_lines_keeps_its_lines_and_what_joins_letters() {
+        assert_eq!(lines("a\r\nb\tc\u{1b}[2Jd\u{202e}e\u{200b}f\rg"), "a\nb\tc [2Jdef g");
+        assert_eq!(lines("👨\u{200d}👩 می\u{200c}خواهم"), "👨\u{200d}👩 می\u{200c}خواهم");
     }
 
     #[test]

@@ -1,10 +1,53 @@
 //! Bounds of what is said at a chat service.
 
-use super::{IntoValue, Limit};
+use std::time::Duration;
+
+use super::{IntoValue, Limit, millis, secs};
 
 limits! {
     ["Chat"]
     CHUNK_MIN: usize = 100, "UTF-16 units", "The shortest message a long text is cut into; below it code blocks could not be framed.";
     CHUNK_INFO_MAX: usize = 32, "graphemes", "First line of a code block that is repeated where a cut opens it again; well below CHUNK_MIN.";
     CHUNK_DISCORD: usize = 2000, "UTF-16 units", "A Discord message; Discord counts code points, of which there are never more.";
+    CHAT_ID_MAX: usize = 64, "bytes", "Id of a channel, message or person; services use at most 32.";
+
+    ["Outbox"]
+    OUTBOX_NONCE_WINDOW: Duration = secs(2 * 60), "time", "How long after its first attempt a message with an unknown outcome is sent again with the same nonce; services remember nonces for a few minutes.";
+    OUTBOX_WATCH: Duration = secs(120), "time", "A send that takes longer has the client reset.";
+    OUTBOX_WATCH_END: Duration = secs(15), "time", "A send that has not ended this long after the reset counts as unknown.";
+    OUTBOX_RETRY_MIN: Duration = secs(1), "time", "First wait before a message or commit is tried again; doubles, and half of it is jitter.";
+    OUTBOX_RETRY_MAX: Duration = secs(60), "time", "Longest wait before a message is tried again.";
+    OUTBOX_COMMIT_RETRY: Duration = secs(1), "time", "Wait before a failed commit is made again.";
+    OUTBOX_CURSOR_LAG: Duration = millis(1500), "time", "How long a transcript's cursor that moved over nothing to say may wait for a commit; what it moved over would be read again.";
+    OUTBOX_AGE: Duration = secs(30 * 60), "time", "An entry that is older is not sent but counted in one line.";
+    OUTBOX_ENTRIES: usize = 200, "entries", "Entries that wait for one channel; older ones are counted in one line.";
+    OUTBOX_CHUNKS: usize = 20, "messages", "Messages of one entry; the rest of it is counted in the last.";
+    OUTBOX_RECORDS: usize = 1000, "messages", "Messages that wait for one channel; less than OUTBOX_ENTRIES of OUTBOX_CHUNKS each.";
+    OUTBOX_LANES: usize = 64, "channels", "Channels of one bot; the one that was idle for longest is forgotten for a new one.";
+    OUTBOX_BACKLOG: usize = 4000, "changes", "Changes that wait for one commit; above, no entries are taken.";
+    OUTBOX_DRAIN_STARTS: Duration = secs(2), "time", "How long at hand-over further messages are begun; what is under way then has until SEAT_DRAIN.";
+    OUTBOX_COMPARED: usize = 500, "messages", "Messages of a channel that are looked through for one that may have been sent.";
+    OUTBOX_SKEW: Duration = secs(120), "time", "How far the service's clock may differ from ours where no message is known to ask from.";
+    OUTBOX_TROUBLES: usize = 100, "messages", "Parked and unknown messages that are shown; all are kept for OUTBOX_KEPT.";
+    OUTBOX_EXCERPT: usize = 80, "characters", "What is shown of a message that was refused or is unknown.";
+    OUTBOX_KEPT: Duration = secs(7 * 86_400), "time", "How long ended messages are kept against being sent twice, and for people.";
+    OUTBOX_KEPT_MAX: u64 = 20_000, "messages", "Ended messages that are kept.";
+    OUTBOX_PRUNE: Duration = secs(1 * 3600), "time", "How often ended messages that had their time are removed.";
+
+    ["Transcripts"]
+    TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
+    TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";
+    TRANSCRIPT_LINE_MAX: usize = 8 << 20, "bytes", "One line; agents write lines of 5 MiB where they were shown a file. A longer one is skipped and counted.";
+    TRANSCRIPT_VALUES_MAX: usize = 100_000, "values", "JSON values of one line; one of them takes up to 100 bytes of memory however short it is.";
+    TRANSCRIPT_HEAD: usize = 1024, "bytes", "Beginning of a file by which it is known again.";
+    TRANSCRIPT_BACK: usize = 64 << 10, "bytes", "One read backwards for the beginning of the last line.";
+    TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";
+    TOOL_SUMMARY_MAX: usize = 50, "characters", "What a tool was given, beside its name.";
+    TOOL_BLOCK_MAX: usize = 500, "characters", "What a tool was given, below its name.";
+    TOOL_BLOCK_LINES: usize = 5, "lines", "The same.";
+    TOOL_PROMPT_MAX: usize = 200, "characters", "What another agent was asked, below its name.";
+    DIFF_LINES: usize = 15, "lines", "What is shown of a change; the others are counted.";
+    DIFF_MAX: usize = 1500, "characters", "What is shown of a change of long lines; fits one message.";
+    DISCOVERY_SKEW: Duration = secs(120), "time", "How much later than its record was written a process may have begun and still be the one that wrote it.";
+    DISCOVERY_FRESH: Duration = secs(30), "time", "Of transcripts without a living session, those written within this time of the newest are all candidates.";
 }

@@ -1,0 +1,387 @@
+//! Decides what is read of which file, and when.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::cursor::{Cursor, Likeness, Look, Place};
+use super::io::{Binding, FollowView, Input, Output, Start, Told};
+use super::position::{Position, Seen, Until};
+use crate::limits;
+use crate::time::{Due, Now, TimerTable};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Poll,
+}
+
+/// What was asked for and not answered yet.
+#[derive(Debug)]
+enum Doing {
+    Nothing,
+    Looking,
+    /// The file that the cursor names, while this one stands at the path.
+    Finding(Cursor, Option<Look>),
+    /// The end of the last whole line before this byte.
+    Placing(Look, u64),
+    Reading,
+    /// Somebody keeps what was given out.
+    Delivering,
+}
+
+#[derive(Debug)]
+enum At {
+    /// No file was seen yet.
+    Start(Start),
+    File(Position),
+}
+
+/// What happens at the end.
+#[derive(Debug)]
+enum Then {
+    LetGo,
+    Bind(Binding),
+}
+
+#[derive(Debug)]
+struct Bound {
+    binding: Binding,
+    at: At,
+    doing: Doing,
+    /// Something changed while something else was under way.
+    again: bool,
+    ending: Option<Then>,
+    skipped: u64,
+    trouble: Option<String>,
+}
+
+/// Follows one transcript after another. `handle`, drain `poll_output`, wait for `poll_timeout`.
+#[derive(Debug, Default)]
+pub struct Follow {
+    bound: Option<Bound>,
+    timers: TimerTable<Timer>,
+    out: VecDeque<Output>,
+}
+
+impl Follow {
+    /// One that follows nothing.
+    pub fn new() -> Follow {
+        Follow::default()
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Bind(binding) => self.bind(now, binding),
+            Input::Finish => match &mut self.bound {
+                Some(_) => self.end(now, Then::LetGo),
+                None => self.out.push_back(Output::Finished),
+            },
+            Input::Changed => self.changed(),
+            Input::Looked(look) => self.looked(now, look),
+            Input::Found(look) => self.found(now, look),
+            Input::Bytes { place, offset, bytes } => self.bytes(now, place, offset, &bytes),
+            Input::Failed(why) => self.failed(now, why),
+            Input::Taken => {
+                if let Some(bound) = &mut self.bound
+                    && matches!(bound.doing, Doing::Delivering)
+                {
+                    self.read_on(now);
+                }
+            }
+        }
+    }
+
+    /// Time passed.
+    pub fn handle_timeout(&mut self, now: Now) {
+        while let Some(Timer::Poll) = self.timers.expired(now) {
+            self.changed();
+        }
+    }
+
+    /// What to do next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// Time until [`Follow::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self, now: Now) -> Option<Duration> {
+        self.timers.earliest(now)
+    }
+
+    /// What is followed.
+    pub fn snapshot(&self) -> Option<FollowView> {
+        self.bound.as_ref().map(|bound| FollowView {
+            transcript: bound.binding.transcript.clone(),
+            cursor: match &bound.at {
+                At::File(position) => Some(position.cursor.clone()),
+                At::Start(_) => None,
+            },
+            skipped: bound.skipped,
+            trouble: bound.trouble.clone(),
+        })
+    }
+
+    fn bind(&mut self, now: Now, binding: Binding) {
+        match &mut self.bound {
+            Some(bound) if bound.binding.transcript == binding.transcript => bound.ending = None,
+            Some(_) => self.end(now, Then::Bind(binding)),
+            None => self.begin(binding),
+        }
+    }
+
+    fn begin(&mut self, binding: Binding) {
+        self.bound = Some(Bound {
+            at: At::Start(binding.start.clone()),
+            binding,
+            doing: Doing::Nothing,
+            again: false,
+            ending: None,
+            skipped: 0,
+            trouble: None,
+        });
+        self.out.push_back(Output::Changed);
+        self.changed();
+    }
+
+    fn end(&mut self, now: Now, then: Then) {
+        let Some(bound) = &mut self.bound else { return };
+        bound.ending = Some(then);
+        bound.again = true;
+        if matches!(bound.doing, Doing::Nothing) {
+            self.settle(now);
+        }
+    }
+
+    fn changed(&mut self) {
+        let Some(bound) = &mut self.bound else { return };
+        if matches!(bound.doing, Doing::Nothing) {
+            bound.doing = Doing::Looking;
+            self.timers.stop(&Timer::Poll);
+            self.out.push_back(Output::Look(bound.binding.transcript.clone()));
+        } else {
+            bound.again = true;
+        }
+    }
+
+    fn looked(&mut self, now: Now, look: Option<Look>) {
+        let Some(bound) = self.bound.as_mut().filter(|b| matches!(b.doing, Doing::Looking)) else { return };
+        bound.doing = Doing::Nothing;
+        bound.trouble = None;
+        match (&mut bound.at, look) {
+            (At::Start(Start::At(cursor)), look) => {
+                let cursor = cursor.clone();
+                self.return_to(now, cursor, look);
+            }
+            (At::Start(start), None) => {
+                // Everything in a file that comes later is new.
+                *start = Start::Beginning;
+                self.settle(now);
+            }
+            (At::Start(Start::Beginning), Some(look)) => {
+                let generation = bound.binding.generation;
+                self.stand(now, Position::new(&look, generation, 0));
+            }
+            (At::Start(Start::End), Some(look)) => {
+                let size = look.size;
+                self.place(now, look, size);
+            }
+            (At::File(position), None) => {
+                position.until = Until::Empty;
+                self.read_on(now);
+            }
+            (At::File(position), Some(look)) if look.place == position.place() => {
+                let dropped = position.next.take();
+                match position.look(&look) {
+                    Seen::Same => {}
+                    Seen::Truncated => self.out.push_back(Output::Told(Told::Truncated)),
+                    Seen::Replaced => self.out.push_back(Output::Told(Told::Replaced)),
+                }
+                self.out.extend(dropped.map(|d| Output::Close(d.place)));
+                self.read_on(now);
+            }
+            (At::File(position), Some(look)) => {
+                position.until = Until::Empty;
+                let dropped = position.next.replace(look.clone()).filter(|d| d.place != look.place);
+                self.out.extend(dropped.map(|d| Output::Close(d.place)));
+                self.read_on(now);
+            }
+        }
+    }
+
+    /// Back to where a transcript was left.
+    fn return_to(&mut self, now: Now, cursor: Cursor, look: Option<Look>) {
+        let Some(bound) = &mut self.bound else { return };
+        match look {
+            Some(look) if look.place == cursor.file.place => self.stand_near(now, &cursor, &look),
+            look => {
+                self.out.push_back(Output::Find(bound.binding.transcript.clone(), cursor.file.clone()));
+                bound.doing = Doing::Finding(cursor, look);
+            }
+        }
+    }
+
+    /// In the file at the path, if what the cursor says is no other one.
+    fn stand_near(&mut self, now: Now, cursor: &Cursor, look: &Look) {
+        let (told, generation, offset) = match cursor.file.likeness(look) {
+            Likeness::Other => (Some(Told::Replaced), cursor.generation + 1, 0),
+            _ if look.size < cursor.offset => (Some(Told::Truncated), cursor.generation + 1, look.size),
+            _ => (None, cursor.generation, cursor.offset),
+        };
+        self.out.extend(told.map(Output::Told));
+        self.stand(now, Position::new(look, generation, offset));
+    }
+
+    fn found(&mut self, now: Now, found: Option<Look>) {
+        let Some(bound) = self.bound.as_mut().filter(|b| matches!(b.doing, Doing::Finding(..))) else { return };
+        let Doing::Finding(cursor, next) = std::mem::replace(&mut bound.doing, Doing::Nothing) else { return };
+        match (found, next) {
+            (Some(old), next) if cursor.file.likeness(&old) == Likeness::Same && old.size >= cursor.offset => {
+                let mut position = Position::new(&old, cursor.generation, cursor.offset);
+                position.until = Until::Empty;
+                position.next = next;
+                self.stand(now, position);
+            }
+            (other, Some(look)) => {
+                self.out.extend(other.map(|o| Output::Close(o.place)));
+                self.stand_near(now, &cursor, &look);
+            }
+            (other, None) => {
+                self.out.extend(other.map(|o| Output::Close(o.place)));
+                self.settle(now);
+            }
+        }
+    }
+
+    /// Looks backwards for the end of the last whole line before this byte.
+    fn place(&mut self, now: Now, look: Look, before: u64) {
+        let Some(bound) = &mut self.bound else { return };
+        let generation = bound.binding.generation;
+        if before == 0 {
+            return self.stand(now, Position::new(&look, generation, 0));
+        }
+        if look.size - before > limits::TRANSCRIPT_LINE_MAX as u64 {
+            return self.stand(now, Position::inside(&look, generation));
+        }
+        let offset = before.saturating_sub(limits::TRANSCRIPT_BACK as u64);
+        let max = usize::try_from(before - offset).unwrap_or(limits::TRANSCRIPT_BACK);
+        self.out.push_back(Output::Read { place: look.place, offset, max });
+        bound.doing = Doing::Placing(look, offset);
+    }
+
+    fn stand(&mut self, now: Now, position: Position) {
+        let Some(bound) = &mut self.bound else { return };
+        bound.at = At::File(position);
+        self.read_on(now);
+    }
+
+    fn bytes(&mut self, now: Now, place: Place, offset: u64, bytes: &[u8]) {
+        let Some(bound) = &mut self.bound else { return };
+        match (&bound.doing, &mut bound.at) {
+            (Doing::Placing(look, from), _) if look.place == place && *from == offset => {
+                let look = look.clone();
+                match bytes.iter().rposition(|b| *b == b'\n') {
+                    Some(end) => {
+                        let generation = bound.binding.generation;
+                        self.stand(now, Position::new(&look, generation, offset + end as u64 + 1));
+                    }
+                    None => self.place(now, look, offset),
+                }
+            }
+            (Doing::Reading, At::File(position)) if position.place() == place && position.read_to() == offset => {
+                if bytes.is_empty() {
+                    return self.at_end(now);
+                }
+                let mut told = Vec::new();
+                let (entries, moved) = position.read(bytes, &mut bound.skipped, &mut told);
+                self.out.extend(told.into_iter().map(Output::Told));
+                if moved {
+                    let cursor = position.cursor.clone();
+                    position.fresh = false;
+                    bound.doing = Doing::Delivering;
+                    self.out.push_back(Output::Entries { entries, cursor });
+                    self.out.push_back(Output::Changed);
+                } else {
+                    self.read_on(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self, now: Now, why: String) {
+        let Some(bound) = &mut self.bound else { return };
+        let reading = matches!(bound.doing, Doing::Reading);
+        match bound.doing {
+            Doing::Nothing | Doing::Delivering => return,
+            _ => bound.doing = Doing::Nothing,
+        }
+        // Not at once: it would fail again.
+        bound.again = false;
+        bound.trouble = Some(why);
+        self.out.push_back(Output::Changed);
+        if reading { self.at_end(now) } else { self.settle(now) }
+    }
+
+    /// Goes on reading, if there is more.
+    fn read_on(&mut self, now: Now) {
+        let Some(bound) = &mut self.bound else { return };
+        let At::File(position) = &mut bound.at else { return self.settle(now) };
+        if position.fresh {
+            position.fresh = false;
+            bound.doing = Doing::Delivering;
+            self.out.push_back(Output::Entries { entries: Vec::new(), cursor: position.cursor.clone() });
+            return;
+        }
+        match position.until {
+            Until::Size(size) if position.read_to() >= size => self.settle(now),
+            _ => {
+                bound.doing = Doing::Reading;
+                let (place, offset) = (position.place(), position.read_to());
+                self.out.push_back(Output::Read { place, offset, max: limits::TRANSCRIPT_READ });
+            }
+        }
+    }
+
+    /// There is no more in the open file. If another one stands at the path, it is next.
+    fn at_end(&mut self, now: Now) {
+        let Some(bound) = &mut self.bound else { return };
+        let At::File(position) = &mut bound.at else { return };
+        if position.next.is_none() {
+            return self.settle(now);
+        }
+        if let Some(entry) = position.rest(&mut bound.skipped) {
+            bound.doing = Doing::Delivering;
+            self.out.push_back(Output::Entries { entries: vec![entry], cursor: position.cursor.clone() });
+            return;
+        }
+        let Some(next) = position.next.take() else { return };
+        let cursor = position.cursor.clone();
+        self.out.push_back(Output::Close(cursor.file.place));
+        if cursor.file.likeness(&next) == Likeness::Copy {
+            return self.stand_near(now, &cursor, &next);
+        }
+        self.out.push_back(Output::Told(Told::Rotated));
+        self.stand(now, Position::new(&next, cursor.generation + 1, 0));
+    }
+
+    /// Nothing is left to read for now.
+    fn settle(&mut self, now: Now) {
+        let Some(bound) = &mut self.bound else { return };
+        bound.doing = Doing::Nothing;
+        if std::mem::take(&mut bound.again) {
+            return self.changed();
+        }
+        self.timers.set(Timer::Poll, Due::boot(now, limits::TRANSCRIPT_POLL));
+        let Some(then) = bound.ending.take() else { return };
+        self.timers.stop(&Timer::Poll);
+        if let Some(Bound { at: At::File(position), .. }) = self.bound.take() {
+            self.out.extend(position.next.iter().map(|next| Output::Close(next.place)));
+            self.out.push_back(Output::Close(position.place()));
+        }
+        self.out.push_back(Output::Changed);
+        match then {
+            Then::LetGo => self.out.push_back(Output::Finished),
+            Then::Bind(binding) => self.begin(binding),
+        }
+    }
+}

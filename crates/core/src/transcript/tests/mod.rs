@@ -1,0 +1,6 @@
+mod discovery;
+mod extraction;
+mod follow;
+mod samples;
+mod shell;
+mod survival;

@@ -1,0 +1,204 @@
+//! Files in memory, and a shell that does what the machine says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::limits;
+use crate::time::Now;
+use crate::transcript::{Binding, Cursor, Entry, FileId, Follow, Input, Look, Output, Part, Place, Start, Told};
+
+pub const PATH: &str = "/t/a.jsonl";
+
+/// A line of the generic format that says this, padded to at least `length` bytes.
+pub fn line(said: &str, length: usize) -> Vec<u8> {
+    let pad = " ".repeat(length);
+    let mut line = format!(r#"{{"type":"assistant","message":{{"content":"{said}"}},"pad":"{pad}"}}"#).into_bytes();
+    line.push(b'\n');
+    line
+}
+
+#[derive(Debug, Default)]
+pub struct Disk {
+    pub files: BTreeMap<u64, Vec<u8>>,
+    pub names: BTreeMap<String, u64>,
+}
+
+impl Disk {
+    pub fn append(&mut self, path: &str, bytes: &[u8]) {
+        let inode = self.inode(path);
+        self.files.entry(inode).or_default().extend_from_slice(bytes);
+    }
+
+    /// The file at a path, made if there is none.
+    pub fn inode(&mut self, path: &str) -> u64 {
+        let next = self.files.len() as u64 + 1;
+        let inode = *self.names.entry(path.into()).or_insert(next);
+        self.files.entry(inode).or_default();
+        inode
+    }
+
+    pub fn rename(&mut self, from: &str, to: &str) {
+        if let Some(inode) = self.names.remove(from) {
+            self.names.insert(to.into(), inode);
+        }
+    }
+
+    pub fn truncate(&mut self, path: &str, size: usize) {
+        let inode = self.inode(path);
+        self.files.get_mut(&inode).unwrap().truncate(size);
+    }
+
+    fn look(&self, inode: u64) -> Look {
+        let file = &self.files[&inode];
+        Look {
+            place: Place { device: 1, inode },
+            size: file.len() as u64,
+            head: file[..file.len().min(limits::TRANSCRIPT_HEAD)].to_vec(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Shell {
+    pub disk: Disk,
+    pub follow: Follow,
+    pub open: BTreeSet<u64>,
+    /// What was kept, with the generation it belongs to.
+    pub kept: Vec<(u64, Entry)>,
+    pub cursor: Option<Cursor>,
+    pub told: Vec<Told>,
+    pub finished: bool,
+    /// A read gives at most so much.
+    pub short: usize,
+    /// How many bytes were read.
+    pub read: usize,
+    /// The process dies when it is given something.
+    pub dies: bool,
+    /// Reads fail.
+    pub broken: bool,
+    pub now: Now,
+}
+
+impl Shell {
+    pub fn new() -> Shell {
+        Shell {
+            disk: Disk::default(),
+            follow: Follow::new(),
+            open: BTreeSet::new(),
+            kept: Vec::new(),
+            cursor: None,
+            told: Vec::new(),
+            finished: false,
+            short: usize::MAX,
+            read: 0,
+            dies: false,
+            broken: false,
+            now: Now::default(),
+        }
+    }
+
+    pub fn bound(start: Start, before: &[u8]) -> Shell {
+        let mut shell = Shell::new();
+        if !before.is_empty() {
+            shell.disk.append(PATH, before);
+        }
+        shell.bind(PATH, start);
+        shell
+    }
+
+    pub fn bind(&mut self, path: &str, start: Start) {
+        let generation = self.cursor.as_ref().map_or(1, |c| c.generation + 1);
+        self.input(Input::Bind(Binding { transcript: path.into(), start, generation }));
+    }
+
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.disk.append(PATH, bytes);
+        self.input(Input::Changed);
+    }
+
+    /// As the process would after it began anew.
+    pub fn restart(&mut self) {
+        self.down();
+        let start = self.cursor.clone().map_or(Start::End, Start::At);
+        self.bind(PATH, start);
+    }
+
+    pub fn down(&mut self) {
+        self.follow = Follow::new();
+        self.open.clear();
+        self.dies = false;
+    }
+
+    pub fn poll(&mut self) {
+        self.now = self.now.plus(limits::TRANSCRIPT_POLL);
+        self.follow.handle_timeout(self.now);
+        self.drain();
+    }
+
+    pub fn input(&mut self, input: Input) {
+        self.follow.handle(self.now, input);
+        self.drain();
+    }
+
+    /// Everything that was said, in order.
+    pub fn said(&self) -> Vec<String> {
+        let said = |part: &Part| match part {
+            Part::Said(text) => text.clone(),
+            other => format!("{other:?}"),
+        };
+        self.kept.iter().flat_map(|(_, entry)| entry.parts.iter().map(said)).collect()
+    }
+
+    fn answer(&mut self, input: Input) {
+        self.follow.handle(self.now, input);
+    }
+
+    pub fn drain(&mut self) {
+        while let Some(output) = self.follow.poll_output() {
+            match output {
+                Output::Look(path) => {
+                    let look = self.disk.names.get(&*path).map(|inode| self.disk.look(*inode));
+                    self.open(look.as_ref());
+                    self.answer(Input::Looked(look));
+                }
+                Output::Find(path, file) => {
+                    let look = self.find(path, &file);
+                    self.open(look.as_ref());
+                    self.answer(Input::Found(look));
+                }
+                Output::Read { .. } if self.broken => self.answer(Input::Failed("input/output error".into())),
+                Output::Read { place, offset, max } => {
+                    assert!(self.open.contains(&place.inode), "{} is not open", place.inode);
+                    assert!(max <= limits::TRANSCRIPT_READ);
+                    let file = &self.disk.files[&place.inode];
+                    let rest = file.get(offset as usize..).unwrap_or_default();
+                    let bytes = rest[..rest.len().min(max).min(self.short)].to_vec();
+                    self.read += bytes.len();
+                    self.answer(Input::Bytes { place, offset, bytes });
+                }
+                Output::Close(place) => assert!(self.open.remove(&place.inode), "{} is not open", place.inode),
+                Output::Entries { .. } if self.dies => return,
+                Output::Entries { entries, cursor } => {
+                    self.kept.extend(entries.into_iter().map(|entry| (cursor.generation, entry)));
+                    self.cursor = Some(cursor);
+                    self.answer(Input::Taken);
+                }
+                Output::Told(told) => self.told.push(told),
+                Output::Finished => self.finished = true,
+                Output::Changed => {}
+            }
+        }
+        assert!(self.open.len() <= 2, "{:?} are open", self.open);
+        assert!(self.follow.poll_timeout(self.now).is_none_or(|wait| wait <= Duration::from_secs(2)));
+    }
+
+    fn open(&mut self, look: Option<&Look>) {
+        self.open.extend(look.map(|l| l.place.inode));
+    }
+
+    fn find(&self, path: Arc<str>, file: &FileId) -> Option<Look> {
+        let beside = self.disk.names.iter().filter(|(name, _)| name.starts_with(&*path));
+        beside.map(|(_, inode)| *inode).find(|inode| *inode == file.place.inode).map(|inode| self.disk.look(inode))
+    }
+}
