@@ -822,4 +822,5 @@ ui-work-unknown = { $count ->
     [one] { $count } with an unknown outcome
    *[other] { $count } with unknown outcomes
 }
+ui-work-closed = new ones are refused, the disk is full
 ui-work-open = Show

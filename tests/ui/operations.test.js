@@ -60,7 +60,7 @@ test('a full disk stands above the list, and an idle worker says how to begin', 
   const now = Date.now();
   const idle = worker(now, { operations: [], counts: { waiting: 0, running: 0, stalled: 0, unknown: 0 }, admission_closed: now });
   const { holdfast, page } = await scripted(base(now, { worker: idle }), []);
-  assert.equal(await page.getByText(/^Operations:/).count(), 0);
+  await page.getByText('Operations: new ones are refused, the disk is full').waitFor();
   await tab(page).click();
   await page.getByText(/^The disk is full since /).waitFor();
   await page.getByText('holdfast op run -- cargo test').waitFor();
