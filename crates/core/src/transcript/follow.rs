@@ -174,7 +174,9 @@ impl Follow {
             }
             (At::Start(start), None) => {
                 // Everything in a file that comes later is new.
-                *start = Start::Beginning;
+                if std::mem::replace(start, Start::Beginning) == Start::End {
+                    self.out.push_back(Output::Told(Told::Awaited));
+                }
                 self.settle(now);
             }
             (At::Start(Start::Beginning), Some(look)) => {

@@ -91,6 +91,8 @@ pub enum Output {
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
+    /// There is no file yet. Whoever binds this transcript again before there is a cursor begins with its first line.
+    Awaited,
     /// Another file stands at the path; the one before was read to its end.
     Rotated,
     /// Another file stands at the path, and the one before is gone: what it said last may be missing.

@@ -67,6 +67,8 @@ pub struct Shell {
     /// What was kept, with the generation it belongs to.
     pub kept: Vec<(u64, Entry)>,
     pub cursor: Option<Cursor>,
+    /// Where the binding begins while there is no cursor.
+    start: Start,
     pub told: Vec<Told>,
     pub finished: bool,
     /// A read gives at most so much.
@@ -88,6 +90,7 @@ impl Shell {
             open: BTreeSet::new(),
             kept: Vec::new(),
             cursor: None,
+            start: Start::End,
             told: Vec::new(),
             finished: false,
             short: usize::MAX,
@@ -108,6 +111,7 @@ impl Shell {
     }
 
     pub fn bind(&mut self, path: &str, start: Start) {
+        self.start = start.clone();
         let generation = self.cursor.as_ref().map_or(1, |c| c.generation + 1);
         self.input(Input::Bind(Binding { transcript: path.into(), start, generation }));
     }
@@ -120,7 +124,7 @@ impl Shell {
     /// As the process would after it began anew.
     pub fn restart(&mut self) {
         self.down();
-        let start = self.cursor.clone().map_or(Start::End, Start::At);
+        let start = self.cursor.clone().map_or(self.start.clone(), Start::At);
         self.bind(PATH, start);
     }
 
@@ -184,6 +188,7 @@ impl Shell {
                     self.cursor = Some(cursor);
                     self.answer(Input::Taken);
                 }
+                Output::Told(Told::Awaited) => self.start = Start::Beginning,
                 Output::Told(told) => self.told.push(told),
                 Output::Finished => self.finished = true,
                 Output::Changed => {}
