@@ -32,13 +32,15 @@ limits! {
     OUTBOX_EXCERPT: usize = 80, "characters", "What is shown of a message that was refused or is unknown.";
     OUTBOX_KEPT: Duration = secs(7 * 86_400), "time", "How long ended messages are kept against being sent twice, and for people.";
     OUTBOX_KEPT_MAX: u64 = 20_000, "messages", "Ended messages that are kept.";
-    OUTBOX_PRUNE: Duration = secs(1 * 3600), "time", "How often ended messages that had their time are removed.";
+    OUTBOX_PRUNE: Duration = secs(3600), "time", "How often ended messages that had their time are removed.";
 
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
     TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";
     TRANSCRIPT_LINE_MAX: usize = 8 << 20, "bytes", "One line; agents write lines of 5 MiB where they were shown a file. A longer one is skipped and counted.";
     TRANSCRIPT_VALUES_MAX: usize = 100_000, "values", "JSON values of one line; one of them takes up to 100 bytes of memory however short it is.";
+    TRANSCRIPT_TORN_TRIES: usize = 64, "places", "Where in a line that cannot be read another one is sought that its torn beginning stands before.";
+    TRANSCRIPT_TRIES: u32 = 30, "reads", "Failed reads of a file that was replaced, one per TRANSCRIPT_POLL, before the next one is begun.";
     TRANSCRIPT_HEAD: usize = 1024, "bytes", "Beginning of a file by which it is known again.";
     TRANSCRIPT_BACK: usize = 64 << 10, "bytes", "One read backwards for the beginning of the last line.";
     TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";

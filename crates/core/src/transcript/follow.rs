@@ -16,7 +16,7 @@ enum Timer {
 
 /// What was asked for and not answered yet.
 #[derive(Debug)]
-enum Doing {
+pub(super) enum Doing {
     Nothing,
     Looking,
     /// The file that the cursor names, while this one stands at the path.
@@ -29,7 +29,7 @@ enum Doing {
 }
 
 #[derive(Debug)]
-enum At {
+pub(super) enum At {
     /// No file was seen yet.
     Start(Start),
     File(Position),
@@ -37,29 +37,31 @@ enum At {
 
 /// What happens at the end.
 #[derive(Debug)]
-enum Then {
+pub(super) enum Then {
     LetGo,
     Bind(Binding),
 }
 
 #[derive(Debug)]
-struct Bound {
-    binding: Binding,
-    at: At,
-    doing: Doing,
+pub(super) struct Bound {
+    pub binding: Binding,
+    pub at: At,
+    pub doing: Doing,
     /// Something changed while something else was under way.
-    again: bool,
-    ending: Option<Then>,
-    skipped: u64,
-    trouble: Option<String>,
+    pub again: bool,
+    pub ending: Option<Then>,
+    pub skipped: u64,
+    pub trouble: Option<String>,
+    /// Reads that failed one after another.
+    pub failures: u32,
 }
 
 /// Follows one transcript after another. `handle`, drain `poll_output`, wait for `poll_timeout`.
 #[derive(Debug, Default)]
 pub struct Follow {
-    bound: Option<Bound>,
+    pub(super) bound: Option<Bound>,
     timers: TimerTable<Timer>,
-    out: VecDeque<Output>,
+    pub(super) out: VecDeque<Output>,
 }
 
 impl Follow {
@@ -138,6 +140,7 @@ impl Follow {
             ending: None,
             skipped: 0,
             trouble: None,
+            failures: 0,
         });
         self.out.push_back(Output::Changed);
         self.changed();
@@ -210,72 +213,6 @@ impl Follow {
         }
     }
 
-    /// Back to where a transcript was left.
-    fn return_to(&mut self, now: Now, cursor: Cursor, look: Option<Look>) {
-        let Some(bound) = &mut self.bound else { return };
-        match look {
-            Some(look) if look.place == cursor.file.place => self.stand_near(now, &cursor, &look),
-            look => {
-                self.out.push_back(Output::Find(bound.binding.transcript.clone(), cursor.file.clone()));
-                bound.doing = Doing::Finding(cursor, look);
-            }
-        }
-    }
-
-    /// In the file at the path, if what the cursor says is no other one.
-    fn stand_near(&mut self, now: Now, cursor: &Cursor, look: &Look) {
-        let (told, generation, offset) = match cursor.file.likeness(look) {
-            Likeness::Other => (Some(Told::Replaced), cursor.generation + 1, 0),
-            _ if look.size < cursor.offset => (Some(Told::Truncated), cursor.generation + 1, look.size),
-            _ => (None, cursor.generation, cursor.offset),
-        };
-        self.out.extend(told.map(Output::Told));
-        self.stand(now, Position::new(look, generation, offset));
-    }
-
-    fn found(&mut self, now: Now, found: Option<Look>) {
-        let Some(bound) = self.bound.as_mut().filter(|b| matches!(b.doing, Doing::Finding(..))) else { return };
-        let Doing::Finding(cursor, next) = std::mem::replace(&mut bound.doing, Doing::Nothing) else { return };
-        match (found, next) {
-            (Some(old), next) if cursor.file.likeness(&old) == Likeness::Same && old.size >= cursor.offset => {
-                let mut position = Position::new(&old, cursor.generation, cursor.offset);
-                position.until = Until::Empty;
-                position.next = next;
-                self.stand(now, position);
-            }
-            (other, Some(look)) => {
-                self.out.extend(other.map(|o| Output::Close(o.place)));
-                self.stand_near(now, &cursor, &look);
-            }
-            (other, None) => {
-                self.out.extend(other.map(|o| Output::Close(o.place)));
-                self.settle(now);
-            }
-        }
-    }
-
-    /// Looks backwards for the end of the last whole line before this byte.
-    fn place(&mut self, now: Now, look: Look, before: u64) {
-        let Some(bound) = &mut self.bound else { return };
-        let generation = bound.binding.generation;
-        if before == 0 {
-            return self.stand(now, Position::new(&look, generation, 0));
-        }
-        if look.size - before > limits::TRANSCRIPT_LINE_MAX as u64 {
-            return self.stand(now, Position::inside(&look, generation));
-        }
-        let offset = before.saturating_sub(limits::TRANSCRIPT_BACK as u64);
-        let max = usize::try_from(before - offset).unwrap_or(limits::TRANSCRIPT_BACK);
-        self.out.push_back(Output::Read { place: look.place, offset, max });
-        bound.doing = Doing::Placing(look, offset);
-    }
-
-    fn stand(&mut self, now: Now, position: Position) {
-        let Some(bound) = &mut self.bound else { return };
-        bound.at = At::File(position);
-        self.read_on(now);
-    }
-
     fn bytes(&mut self, now: Now, place: Place, offset: u64, bytes: &[u8]) {
         let Some(bound) = &mut self.bound else { return };
         match (&bound.doing, &mut bound.at) {
@@ -293,6 +230,7 @@ impl Follow {
                 if bytes.is_empty() {
                     return self.at_end(now);
                 }
+                bound.failures = 0;
                 let mut told = Vec::new();
                 let (entries, moved) = position.read(bytes, &mut bound.skipped, &mut told);
                 self.out.extend(told.into_iter().map(Output::Told));
@@ -313,19 +251,20 @@ impl Follow {
     fn failed(&mut self, now: Now, why: String) {
         let Some(bound) = &mut self.bound else { return };
         let reading = matches!(bound.doing, Doing::Reading);
-        match bound.doing {
-            Doing::Nothing | Doing::Delivering => return,
-            _ => bound.doing = Doing::Nothing,
+        if matches!(bound.doing, Doing::Nothing | Doing::Delivering) {
+            return;
         }
         // Not at once: it would fail again.
         bound.again = false;
+        bound.failures += 1;
         bound.trouble = Some(why);
         self.out.push_back(Output::Changed);
-        if reading { self.at_end(now) } else { self.settle(now) }
+        // A file that was replaced and cannot be read holds up the one that stands there now, but not for ever.
+        if reading && bound.failures >= limits::TRANSCRIPT_TRIES { self.at_end(now) } else { self.settle(now) }
     }
 
     /// Goes on reading, if there is more.
-    fn read_on(&mut self, now: Now) {
+    pub(super) fn read_on(&mut self, now: Now) {
         let Some(bound) = &mut self.bound else { return };
         let At::File(position) = &mut bound.at else { return self.settle(now) };
         if position.fresh {
@@ -367,7 +306,7 @@ impl Follow {
     }
 
     /// Nothing is left to read for now.
-    fn settle(&mut self, now: Now) {
+    pub(super) fn settle(&mut self, now: Now) {
         let Some(bound) = &mut self.bound else { return };
         bound.doing = Doing::Nothing;
         if std::mem::take(&mut bound.again) {

@@ -28,7 +28,7 @@ pub fn read_line(bytes: &[u8], range: Range<u64>) -> Line {
     if text.is_empty() {
         return Line::Nothing;
     }
-    let Ok(line) = value(text).or_else(|_| value(&mend(text))) else { return Line::Unreadable };
+    let Some(line) = value(text).ok().or_else(|| repaired(&mend(text))) else { return Line::Unreadable };
     let said = if line.get("payload").is_some() { codex::read(&line) } else { claude::read(&line) };
     if said.parts.is_empty() {
         return Line::Nothing;
@@ -61,6 +61,12 @@ fn value(text: &str) -> Result<Value, serde_json::Error> {
     let value = Budget(&mut left).deserialize(&mut from)?;
     from.end()?;
     Ok(value)
+}
+
+/// A line that stands behind the beginning of one that was never finished, because its writer died or the file was cut.
+fn repaired(text: &str) -> Option<Value> {
+    let begins = text.match_indices("{\"").map(|(at, _)| at).take(limits::TRANSCRIPT_TORN_TRIES);
+    [0].into_iter().chain(begins).find_map(|at| value(&text[at..]).ok())
 }
 
 /// A value of at most so many values, because a small text can become a large tree.
@@ -202,6 +208,16 @@ mod tests {
         bytes[at] = 0xff;
         let Line::Entry(entry) = read_line(&bytes, 0..1) else { panic!("an entry was expected") };
         assert_eq!(entry.parts, [Part::Said("a\u{fffd}b".into())]);
+    }
+
+    #[test]
+    fn a_line_that_follows_a_torn_one_is_read() {
+        let whole = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"b"}]}}"#;
+        for torn in [1, 17, 30, 44, 50, whole.len() - 1] {
+            let parts = entry(&format!("{}{whole}", &whole[..torn])).map(|e| e.parts);
+            assert_eq!(parts, Some(vec![Part::Said("b".into())]), "{torn}");
+            assert_eq!(entry(&whole[torn..]), None, "{torn}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`Follow`] decides what to read and where, and gives out [`Entry`]s in order: none is lost and none comes twice, whatever
 //! happens to the file. [`Extraction`] makes texts of them. [`discovery`] says which transcript a person most likely means.
 
+mod begin;
 mod claude;
 mod codex;
 mod cursor;

@@ -64,6 +64,8 @@ pub struct Shell {
     pub disk: Disk,
     pub follow: Follow,
     pub open: BTreeSet<u64>,
+    /// Files that were open once.
+    pub seen: BTreeSet<u64>,
     /// What was kept, with the generation it belongs to.
     pub kept: Vec<(u64, Entry)>,
     pub cursor: Option<Cursor>,
@@ -88,6 +90,7 @@ impl Shell {
             disk: Disk::default(),
             follow: Follow::new(),
             open: BTreeSet::new(),
+            seen: BTreeSet::new(),
             kept: Vec::new(),
             cursor: None,
             start: Start::End,
@@ -200,6 +203,7 @@ impl Shell {
 
     fn open(&mut self, look: Option<&Look>) {
         self.open.extend(look.map(|l| l.place.inode));
+        self.seen.extend(look.map(|l| l.place.inode));
     }
 
     fn find(&self, path: Arc<str>, file: &FileId) -> Option<Look> {

@@ -48,8 +48,6 @@ struct World {
     torn: Option<(u64, Vec<u8>)>,
     /// Whole lines by number: file and the end of each in it.
     written: BTreeMap<u64, (u64, usize)>,
-    /// They were cut off or removed before anybody could read them.
-    excused: Vec<u64>,
 }
 
 impl World {
@@ -69,14 +67,9 @@ impl World {
         }
     }
 
-    /// The lines of a file from this byte on are gone.
+    /// The lines of a file from this byte on are gone, perhaps before anybody could read them.
     fn excuse(&mut self, inode: u64, from: usize) {
-        let gone = self.written.iter().filter(|(_, (file, end))| *file == inode && *end > from).map(|(n, _)| *n);
-        let gone: Vec<u64> = gone.collect();
-        for number in gone {
-            self.written.remove(&number);
-            self.excused.push(number);
-        }
+        self.written.retain(|_, (file, end)| *file != inode || *end <= from);
     }
 
     fn away(&mut self) {
@@ -84,6 +77,12 @@ impl World {
         self.torn = None;
         if let Some(inode) = self.shell.disk.names.get(OLD).copied()
             && self.shell.disk.names.contains_key(PATH)
+        {
+            self.excuse(inode, 0);
+        }
+        // Nobody knows of a file that came and went between two looks.
+        if let Some(inode) = self.shell.disk.names.get(PATH).copied()
+            && !self.shell.seen.contains(&inode)
         {
             self.excuse(inode, 0);
         }
@@ -162,7 +161,7 @@ proptest! {
         shell.short = short;
         shell.bind(PATH, Start::Beginning);
         let mut world = World {
-            shell, up: true, count: 0, torn: None, written: BTreeMap::new(), excused: Vec::new(),
+            shell, up: true, count: 0, torn: None, written: BTreeMap::new(),
         };
         for step in steps {
             world.step(step);
