@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::code::{Code, ToolError};
 use crate::id::{CallId, InstanceId};
 use crate::status::{CallCounts, LinkState, Step};
+use crate::tools::{self, Place};
 use crate::wire::{Authorization, Features, WireError};
 
 /// One connection or attempt of this process; never used twice.
@@ -47,6 +48,14 @@ pub struct Advertised {
     pub tools: Vec<String>,
     /// The device's policy as the wire writes it.
     pub policy: serde_json::Value,
+}
+
+impl Advertised {
+    /// The names for this relay. One that speaks the base wire has no durable operations, and so no tools for them.
+    pub(super) fn tools_for(&self, holdfast: bool) -> Vec<String> {
+        let fits = |name: &&String| holdfast || tools::find(name).is_none_or(|tool| tool.place != Place::Worker);
+        self.tools.iter().filter(fits).cloned().collect()
+    }
 }
 
 /// Why an attempt to connect failed, as far as anything depends on it.

@@ -394,7 +394,7 @@ impl Session {
         self.phase = Phase::Introduced;
         self.control.push_back(DaemonFrame::Hello(Hello {
             instance_id: settings.instance.clone(),
-            tools: settings.advertised.tools.clone(),
+            tools: settings.advertised.tools_for(ours),
             policy: settings.advertised.policy.clone(),
             protocol_versions: vec![BASE_PROTOCOL.to_owned()],
             link: ours.then_some(LinkRange::OURS),

@@ -203,6 +203,10 @@ impl Worker {
     }
 
     fn leave_over(&mut self, id: &OperationId) {
+        if let Some(run) = self.operations.get(id).and_then(Entry::run) {
+            // Its offsets go with this commit: none may be written after it, nor anything trimmed.
+            self.window.settled(run);
+        }
         self.set_phase(id, Phase::Leaving);
         self.commit(Doing::Leave(id.clone()));
     }

@@ -60,7 +60,8 @@ pub enum Input<'a> {
     Closed(SocketId, Option<(u16, Cow<'a, str>)>),
     /// A commit is durable, with one [`Found`] for each of its changes in order; or nothing of it is.
     Committed(Ticket, Result<Vec<Found>, LedgerError>),
-    /// How the disk stands; told when `full` changes, and at least each [`crate::limits::SPOOL_RETRY`] while runs live.
+    /// How the disk stands; told when `full` changes, and at least each [`crate::limits::SPOOL_RETRY`] while
+    /// [`super::Worker::has_work`].
     Storage {
         /// Too full to admit anything: the reserve is given up and not yet restored.
         full: bool,

@@ -232,6 +232,11 @@ impl Worker {
         .min()
     }
 
+    /// Whether anything is not over.
+    pub fn has_work(&self) -> bool {
+        !self.operations.is_empty()
+    }
+
     /// The state of the connection people see.
     pub fn state(&self) -> LinkState {
         self.outage.state().0
@@ -281,7 +286,7 @@ impl Worker {
         if self.will == Will::Stopping && self.is_at_rest() {
             self.stopped(now);
         }
-        self.dialer.set_urgent(now, !self.operations.is_empty());
+        self.dialer.set_urgent(now, self.has_work());
         for told in self.told.drain(..) {
             self.changed = true;
             self.out.push_back(Output::Told(told));

@@ -60,13 +60,15 @@ pub(super) struct Entry {
     pub quota: u64,
     /// What it does, for people.
     pub summary: String,
+    /// Of an input: it may have reached its run, in this life or an earlier one.
+    pub told: bool,
 }
 
 impl Entry {
     pub fn new(now: Now, row: Row, phase: Phase) -> Entry {
         // Of a run that is found again the promise is not known: it keeps the least, and is raised when it needs more.
         let summary = row.operation.request.summary();
-        Entry { row, phase, since: now.boot, stalled: None, quota: limits::SPOOL_RUN_MIN, summary }
+        Entry { row, phase, since: now.boot, stalled: None, quota: limits::SPOOL_RUN_MIN, summary, told: false }
     }
 
     pub fn id(&self) -> &OperationId {

@@ -9,7 +9,7 @@ use super::operations::Phase;
 use crate::code::Code;
 use crate::id::{OperationId, RunId};
 use crate::limits;
-use crate::operation::{Failure, Kind, Outcome, Request, State, Streams};
+use crate::operation::{Failure, Kind, OnFull, Outcome, Request, State, Streams};
 use crate::run::{Ask, Budget, End};
 use crate::time::{Due, Now};
 
@@ -27,6 +27,11 @@ impl Worker {
                 entry.stalled = stalled;
                 self.window.track(run, attempt, &written);
                 self.attached(now, run, &id);
+            }
+            // Its claim stood there: whatever is found in its folder now, it ran.
+            RunNews::Void(_) if entry.row.state == State::Running => {
+                let reason = "what its runner left is gone".into();
+                self.end(&id, Outcome::Unknown { reason, evidence: None }, Streams::new());
             }
             RunNews::Void(_) if entry.row.cancelled => {
                 self.end(&id, Outcome::Cancelled { started: false, exit: None }, Streams::new());
@@ -60,7 +65,14 @@ impl Worker {
 
     /// A runner is connected, for the first time or again: it is told what it may have missed.
     fn attached(&mut self, now: Now, run: &RunId, id: &OperationId) {
-        let Some(entry) = self.operations.get(id) else { return };
+        let (budget, held) = (self.budget(), self.window.behind(run) + limits::SPOOL_SEGMENT);
+        let Some(entry) = self.operations.get_mut(id) else { return };
+        // The promise to a run that is found again is not known; less than it holds would make its runner give output up.
+        entry.quota = entry.quota.max(held);
+        if matches!(entry.row.operation.request, Request::Exec { on_full: OnFull::DropMiddle, .. }) {
+            // It never waits for room, so it never asks for more.
+            entry.quota = budget.raise(entry.quota);
+        }
         let attempt = entry.row.attempt;
         let mut asks = vec![Ask::Quota { bytes: entry.quota }];
         let lease = self.leave.lease().filter(|lease| entry.must_stop() && entry.row.generation == lease.generation);
@@ -158,7 +170,8 @@ impl Worker {
         self.step_told(id);
     }
 
-    /// Tells a connected run the inputs that are committed, in the order of admission.
+    /// Tells a connected run the inputs that are committed, in the order of admission; no more than its runner lets wait, because
+    /// one that was refused would leave a hole.
     pub(super) fn feed(&mut self, run: &RunId) {
         let Some(attempt) =
             self.operations.of_run(run).filter(|entry| entry.phase == Phase::Attached).map(|entry| entry.row.attempt)
@@ -166,11 +179,12 @@ impl Worker {
             return self.orphan(run);
         };
         let mut asks = Vec::new();
-        for input in self.operations.inputs_mut(run).filter(|input| !input.phase.is_over()) {
+        let waiting = self.operations.inputs_mut(run).filter(|input| !input.phase.is_over());
+        for input in waiting.take(limits::RUNNER_INPUT_WAITING) {
             match input.phase {
                 Phase::Told => {}
                 Phase::Ready => {
-                    input.phase = Phase::Told;
+                    (input.phase, input.told) = (Phase::Told, true);
                     asks.extend(ask_of(input.id(), &input.row.operation.request));
                 }
                 // What comes after it waits for it.
@@ -181,9 +195,11 @@ impl Worker {
     }
 
     fn input_given(&mut self, id: &OperationId, result: Result<(), String>) {
-        if self.operations.get(id).is_none_or(|entry| !matches!(entry.phase, Phase::Told | Phase::Ready)) {
+        let Some(input) = self.operations.get(id).filter(|entry| matches!(entry.phase, Phase::Told | Phase::Ready))
+        else {
             return;
-        }
+        };
+        let run = input.input_for().cloned();
         let outcome = match result {
             Ok(()) => Outcome::Completed { exit: None, value: None },
             Err(message) => {
@@ -191,6 +207,10 @@ impl Worker {
             }
         };
         self.end(id, outcome, Streams::new());
+        // It made room for the next one.
+        if let Some(run) = run {
+            self.feed(&run);
+        }
     }
 
     /// Ends the inputs of a run that is over, each as honestly as it stands: what was never told did not start.
@@ -203,7 +223,7 @@ impl Worker {
             .operations
             .inputs_mut(run)
             .filter(|input| waits(input.phase))
-            .map(|input| (input.id().clone(), input.row.operation.kind(), input.row.state == State::Running))
+            .map(|input| (input.id().clone(), input.row.operation.kind(), input.told))
             .collect();
         for (id, kind, told) in inputs {
             let outcome = match (kind, told) {

@@ -39,9 +39,13 @@ impl Worker {
                     (Phase::Asked, _) => self.out.push_back(Output::Attach(run.clone(), row.attempt)),
                     _ => {}
                 }
+                // The last life may have died between making it durable and saying so: a run that waits for room would wait on.
+                for (_, stream, offset) in offsets.iter().filter(|(of, _, _)| of == run) {
+                    self.out.push_back(Output::Trim(run.clone(), row.attempt, *stream, *offset));
+                }
             }
-            let since = now.boot.saturating_sub(age);
-            self.operations.insert(Entry { since, ..Entry::new(now, row, phase) });
+            let (since, told) = (now.boot.saturating_sub(age), phase == Phase::Ready);
+            self.operations.insert(Entry { since, told, ..Entry::new(now, row, phase) });
         }
         for id in lost {
             let reason = "the worker ended while it was being done".into();

@@ -76,7 +76,12 @@ impl Window {
         cursor.written = offset;
     }
 
-    /// A run is over and everything of it acknowledged.
+    /// A run is over and everything of it acknowledged: no offset of it needs to be durable by itself any more.
+    pub fn settled(&mut self, run: &RunId) {
+        self.dirty.retain(|(of, _)| of != run);
+    }
+
+    /// Nothing is kept of a run.
     pub fn forget(&mut self, run: &RunId) {
         for stream in Stream::ALL {
             let key = (run.clone(), stream);

@@ -45,7 +45,9 @@ async fn pass_on(
     let caller = running.link.as_ref().and_then(|link| link.caller());
     let (relay, token, ca_file) = caller.ok_or_else(|| away("this machine is joined to no relay, or runs none"))?;
     let path = uri.path_and_query().map_or("", |path| path.as_str());
-    let url = relay.join(path).map_err(|_| away("the relay's address cannot be used"))?;
+    // A path with `..` would lead elsewhere at the relay, under this device's credential.
+    let url = relay.join(path).ok().filter(|url| url.path() == uri.path());
+    let url = url.ok_or_else(|| away("the relay's address cannot be used"))?;
     let client = http_client::to_relay(ca_file.as_deref()).await.map_err(|e| away(&e.to_string()))?;
     let request = client.request(method, url).headers(passed(&headers)).body(body);
     let answer = request.header(TOKEN_HEADER, token.expose_secret()).send().await;

@@ -165,10 +165,9 @@ impl WorkerEngine {
 
     /// Cancels every operation that has not ended.
     pub(super) async fn cancel_all(&self) {
-        let Some(worker) = self.handle().await else { return };
-        let status = worker.status().borrow().clone();
-        let living = status.operations.iter().filter(|row| !row.state.is_final());
-        living.filter_map(|row| OperationId::parse(&row.id).ok()).for_each(|id| worker.cancel(id));
+        if let Some(worker) = self.handle().await {
+            worker.cancel_all();
+        }
     }
 
     /// Shows an operation of unknown outcome no more.

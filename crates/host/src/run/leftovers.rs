@@ -59,15 +59,16 @@ mod unix {
         }
         let deadline = Instant::now() + limits::TREE_KILL_WAIT;
         let scope = scope(folder, identity);
-        let groups = groups(folder, identity)?;
+        let mut groups = groups(folder, identity)?;
         left.group_ended = !groups.is_empty();
         loop {
             left.living = living(identity, scope.as_deref());
+            // The number of one that is gone may be somebody else's soon.
+            groups.retain(|group| group::lives(*group));
             groups.iter().for_each(|group| group::signal(*group, Signal::Kill));
             left.living.iter().for_each(|pid| kill_one(*pid));
             left.ended.extend(&left.living);
-            let groups_live = groups.iter().any(|group| group::lives(*group));
-            if (left.living.is_empty() && !groups_live) || Instant::now() >= deadline {
+            if (left.living.is_empty() && groups.is_empty()) || Instant::now() >= deadline {
                 break;
             }
             tokio::time::sleep(LOOK).await;

@@ -114,7 +114,11 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     if let Ok(spec) = crate::run::spec(folder) {
         let _ = std::fs::remove_file(spec.socket);
     }
-    match std::fs::remove_dir_all(folder) {
+    // As a whole first: a runner that comes late must find no folder rather than one whose claim is gone already. What a crash
+    // leaves of it is a folder that nobody knows.
+    let aside = folder.with_extension("gone");
+    let place = if std::fs::rename(folder, &aside).is_ok() { &aside } else { folder };
+    match std::fs::remove_dir_all(place) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }

@@ -218,7 +218,7 @@ impl Shell {
                 self.machine.handle(now, Input::NetworkChanged);
             }
         }
-        if (self.full || self.tries.any()) && now.boot >= self.look_at_disk {
+        if (self.full || self.machine.has_work()) && now.boot >= self.look_at_disk {
             self.look_at_disk = now.boot + limits::SPOOL_RETRY;
             let (events, folder) = (self.events.clone(), self.data_dir.clone());
             let ledger = self.full.then(|| self.ledger.clone());
@@ -253,6 +253,12 @@ impl Shell {
             Event::Command(Command::Stop) => Input::Stop,
             Event::Command(Command::Cut(lasting)) => Input::Cut(lasting),
             Event::Command(Command::Cancel(id)) => Input::Cancel(id),
+            Event::Command(Command::CancelAll) => {
+                for shown in self.machine.snapshot(now).living.into_iter().filter(|shown| !shown.state.is_final()) {
+                    self.machine.handle(now, Input::Cancel(shown.id));
+                }
+                return true;
+            }
             Event::Command(Command::Dismiss(id)) => {
                 self.dismiss(id);
                 return true;

@@ -75,10 +75,6 @@ impl Tries {
         Tries { ground: Ground { folder, means, events }, boot_ahead, open: HashMap::new() }
     }
 
-    pub(super) fn any(&self) -> bool {
-        !self.open.is_empty()
-    }
-
     pub(super) fn launch(&mut self, mut launch: Launch) {
         let Some(run) = launch.operation.run_id.clone() else { return };
         launch.lease = launch.lease.map(|lease| self.on_boot_clock(lease));

@@ -89,6 +89,7 @@ pub(super) enum Command {
     Stop,
     Cut(Duration),
     Cancel(OperationId),
+    CancelAll,
     Dismiss(OperationId),
     Close,
 }
@@ -112,6 +113,11 @@ impl WorkerHandle {
     /// Cancels an operation, as the relay may.
     pub(crate) fn cancel(&self, id: OperationId) {
         self.send(Command::Cancel(id));
+    }
+
+    /// Cancels every operation that has not ended, also those that no list shows.
+    pub(crate) fn cancel_all(&self) {
+        self.send(Command::CancelAll);
     }
 
     /// A person has seen that this operation's outcome is unknown.

@@ -36,6 +36,7 @@ fn a_holdfast_daemon_answers_welcome_with_the_common_features_and_numbers_from_o
     assert_eq!(hello.n, Some(1));
     let DaemonFrame::Hello(hello) = hello.frame else { panic!() };
     assert_eq!((hello.features, hello.max_calls, hello.link), (Some(common), Some(64), Some(LinkRange::OURS)));
+    assert_eq!(hello.tools, ["echo", "start_operation"], "which a base relay is not told");
 }
 
 #[test]

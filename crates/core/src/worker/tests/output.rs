@@ -60,6 +60,7 @@ fn acknowledged_output_is_made_durable_then_trimmed_and_not_sent_again_after_a_c
     rig.pass(limits::WORKER_OFFSETS_EVERY);
     assert!(rig.has(&Output::Trim(run(1), 1, Stream::Stdout, 3 * PIECE)));
     rig.restart();
+    assert!(rig.has(&Output::Trim(run(1), 1, Stream::Stdout, 3 * PIECE)), "it may not have been said");
     rig.attach(1, 1, 4 * PIECE);
     rig.open();
     let frames = rig.recover(2, &[1], &[]);
@@ -276,4 +277,22 @@ fn an_end_without_an_acknowledgement_is_offered_again() {
     assert_eq!(rig.kinds(), [""; 0]);
     rig.pass_live(S);
     assert_eq!(rig.kinds(), ["exec_exit"]);
+}
+
+#[test]
+fn what_is_over_leaves_no_offset_behind_and_nothing_of_it_is_trimmed_after_it_is_removed() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    grew(&mut rig, 1, PIECE);
+    rig.output();
+    rig.run(1, 1, RunNews::Ended(ended(0, PIECE)));
+    rig.written();
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(1) });
+    rig.holding = true;
+    rig.ack(1, PIECE);
+    rig.pass(limits::WORKER_OFFSETS_EVERY * 2);
+    rig.release();
+    assert!(rig.has(&Output::Remove(run(1), 1)));
+    assert!(!rig.has(&Output::Trim(run(1), 1, Stream::Stdout, PIECE)));
+    assert!(rig.ledger.offsets.is_empty());
 }

@@ -221,6 +221,59 @@ fn input_that_was_never_told_failed_and_what_was_told_is_unknown_when_the_run_en
 }
 
 #[test]
+fn input_whose_run_ended_while_it_was_being_committed_was_never_told_and_is_not_unknown() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.holding = true;
+    rig.send(input(2, 1, "YQ=="));
+    rig.run(1, 1, RunNews::Ended(ended(0, 0)));
+    rig.release();
+    assert_eq!(rig.asks(1), []);
+    assert!(matches!(rig.outcome(2), Outcome::Failed { started: false, .. }), "{:?}", rig.outcome(2));
+}
+
+#[test]
+fn a_runner_is_told_no_more_input_than_it_lets_wait_and_the_next_when_one_was_given() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    let most = limits::RUNNER_INPUT_WAITING as u8;
+    for n in 2..most + 4 {
+        rig.send(input(n, 1, "YQ=="));
+    }
+    let told: Vec<_> = rig.asks(1).iter().map(given).collect();
+    assert_eq!(told, (2..most + 2).map(op).collect::<Vec<_>>());
+    rig.run(1, 1, RunNews::Done(op(2), Ok(())));
+    rig.run(1, 1, RunNews::Done(op(3), Ok(())));
+    let told: Vec<_> = rig.asks(1).iter().map(given).collect();
+    assert_eq!(told, [op(most + 2), op(most + 3)]);
+}
+
+fn given(ask: &Ask) -> OperationId {
+    match ask {
+        Ask::Input { id, .. } => id.clone(),
+        other => panic!("no input: {other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_ran_is_never_run_again_even_if_its_folder_is_lost() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.restart();
+    rig.run(1, 1, RunNews::Void(None));
+    assert_eq!((rig.state(1), rig.launched()), (State::Unknown, None));
+}
+
+#[test]
+fn a_run_that_may_give_its_middle_up_keeps_what_it_holds_when_it_is_found_again() {
+    let mut rig = Rig::live();
+    rig.started(asked(1, Some(1), &json!({"type": "exec", "command": {"argv": ["work"]}, "onFull": "drop_middle"})));
+    rig.restart();
+    rig.attach(1, 1, 100 << 20);
+    assert!(rig.has(&Output::Tell(run(1), 1, Ask::Quota { bytes: limits::SPOOL_RUN_MAX })));
+}
+
+#[test]
 fn closing_a_terminal_that_is_gone_is_done() {
     let mut rig = Rig::live();
     rig.started(asked(1, Some(1), &json!({"type": "pty_open", "cols": 80, "rows": 24})));
