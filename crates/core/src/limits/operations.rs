@@ -7,14 +7,17 @@ use super::{GIB, IntoValue, KIB, Limit, MIB, millis, secs};
 limits! {
     ["Operations"]
     OPERATIONS_HELD_MAX: usize = 256, "operations", "Operations of one device that have not ended, at the relay and in the worker's ledger; more are refused.";
+    OPERATIONS_HELD_BYTES: usize = 16 * MIB, "bytes", "What these ask, as JSON, together; more is refused.";
     OPERATIONS_QUEUE_TTL: Duration = secs(3600), "time", "How long an operation waits for its worker before it expires, unless asked shorter; never one that may have been received.";
     OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers; the oldest go first.";
     OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
     OPERATION_INPUTS_KEPT_FOR: Duration = secs(3600), "time", "How long ended input is remembered at the relay: less, because typing makes many of them and none can run again once its run is over.";
     OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
     OPERATION_REQUEST_MAX: usize = 512 * KIB, "bytes", "One request as JSON; fits a frame with its envelope.";
+    OPERATION_OUTCOME_MAX: usize = 256 * KIB, "bytes", "Value or evidence in an operation's outcome, as JSON; a larger one is left out, and its size told.";
     OPERATION_BODY_MAX: usize = OPERATION_REQUEST_MAX + 16 * KIB, "bytes", "Body of a request to /api/operations: the operation, its key and its session.";
     OPERATION_INPUT_MAX: usize = 256 * KIB, "bytes", "One piece of input; as base64 it fits OPERATION_REQUEST_MAX.";
+    OPERATION_LOOK_MIN: Duration = millis(2), "time", "A watcher that waits for an end looks again after this, then after twice as long, at most RECONNECT_STEADY.";
     OPERATION_ENV_MAX: usize = 256, "variables", "Variables of one request.";
     OPERATION_KEY_MAX: usize = 128, "characters", "A client's key for an operation.";
     OPERATION_SUMMARY_MAX: usize = 200, "characters", "What a list says of an operation.";
@@ -89,6 +92,7 @@ limits! {
     CONTROL_WAIT_MAX: Duration = secs(30), "time", "How long a reader of an operation may ask to wait.";
     CONTROL_LIST_MAX: usize = 200, "operations", "Operations in one page of a list.";
     CONTROL_RETRY: Duration = secs(1), "time", "How often the relay tries again to commit what its store refused.";
+    CONTROL_UNRECEIVED_MAX: usize = 16, "operations", "Operations that stand as sent to a worker that has not confirmed them; the next ones still expire in their time, and another ledger leaves them alone.";
     CONTROL_LATE_MAX: usize = 256, "answers", "Answers to a worker about operations that are not living, on their way at once; more are left to be offered again.";
     CONTROL_PIECES_MAX: usize = 4096, "pieces", "Pieces of one stream that wait at the relay for the commit before them; more are left to be offered again.";
     SESSION_CANCELS_MAX: usize = 256, "cancellations", "Cancelled sessions of one device that its worker has not confirmed; more are refused.";

@@ -24,12 +24,18 @@ impl Operation {
         }
         self.request.check()?;
         // What fits no frame is never received, and all that was admitted after it would wait behind it.
-        let fits = serde_json::to_vec(&self.request).is_ok_and(|json| json.len() <= limits::OPERATION_REQUEST_MAX);
+        let fits = self.request.size() <= limits::OPERATION_REQUEST_MAX;
         if fits { Ok(()) } else { Err(BadRequest("a request is at most 512 KiB as JSON")) }
     }
 }
 
 impl Request {
+    /// Its size as JSON, in bytes.
+    pub fn size(&self) -> usize {
+        // What cannot be written fits nowhere.
+        serde_json::to_vec(self).map_or(usize::MAX, |json| json.len())
+    }
+
     /// Checks sizes and counts, whoever sent it.
     pub fn check(&self) -> Result<(), BadRequest> {
         let fail = |why| Err(BadRequest(why));

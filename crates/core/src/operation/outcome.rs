@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::code::{Code, ToolError};
+use crate::limits;
 use crate::status::UnixMs;
 
 /// A stream of a run's output. Offsets count bytes from its beginning.
@@ -147,6 +148,19 @@ impl Failure {
     pub fn nothing_done(code: Code, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), retryable: true }
     }
+
+    /// The same within its bound, whoever said it.
+    #[must_use]
+    pub fn bounded(mut self) -> Failure {
+        cut(&mut self.message);
+        self
+    }
+}
+
+fn cut(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(limits::ERROR_MESSAGE_MAX) {
+        text.truncate(end);
+    }
 }
 
 impl From<ToolError> for Failure {
@@ -207,6 +221,43 @@ impl Outcome {
             Outcome::Cancelled { .. } => State::Cancelled,
             Outcome::Expired {} => State::Expired,
             Outcome::Unknown { .. } => State::Unknown,
+        }
+    }
+
+    /// The same within its bounds, whoever said it: sentences are cut to [`limits::ERROR_MESSAGE_MAX`] characters, and what is
+    /// larger than [`limits::OPERATION_OUTCOME_MAX`] becomes `{"omittedBytes": …}`.
+    #[must_use]
+    pub fn bounded(mut self) -> Outcome {
+        match &mut self {
+            Outcome::Failed { error, .. } => cut(&mut error.message),
+            Outcome::Unknown { reason, .. } => cut(reason),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Expired {} => {}
+        }
+        if let Some(detail) = self.detail() {
+            let bytes = detail.as_ref().map_or(0, |detail| detail.to_string().len());
+            if bytes > limits::OPERATION_OUTCOME_MAX {
+                *detail = Some(serde_json::json!({"omittedBytes": bytes}));
+            }
+        }
+        self
+    }
+
+    /// The same without value and evidence, as lists tell it.
+    #[must_use]
+    pub fn brief(mut self) -> Outcome {
+        if let Some(detail) = self.detail() {
+            *detail = None;
+        }
+        self
+    }
+
+    /// Its value or evidence.
+    const fn detail(&mut self) -> Option<&mut Option<Value>> {
+        match self {
+            Outcome::Completed { value: detail, .. }
+            | Outcome::Failed { evidence: detail, .. }
+            | Outcome::Unknown { evidence: detail, .. } => Some(detail),
+            Outcome::Cancelled { .. } | Outcome::Expired {} => None,
         }
     }
 

@@ -214,3 +214,63 @@ fn words_about_an_operation_that_was_not_sent_change_nothing() {
     assert_eq!(desk.outcome(&id), None);
     assert_eq!(desk.told(socket), ["op true"]);
 }
+
+#[test]
+fn an_outcome_is_kept_within_its_bounds_and_says_what_was_left_out() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let mut tell = |outcome| {
+        let config = Request::WorkspaceConfig { config: serde_json::json!({}) };
+        let ask = desk.start_with(|start| start.request = config);
+        let request_id = desk.id(ask);
+        desk.read(socket);
+        desk.say(socket, WorkerFrame::OperationCompleted { request_id: request_id.clone(), outcome });
+        desk.outcome(&request_id).unwrap()
+    };
+    let value = |bytes: usize| Some(serde_json::json!("v".repeat(bytes - 2)));
+    let left_out = Some(serde_json::json!({"omittedBytes": limits::OPERATION_OUTCOME_MAX + 1}));
+    let most = Outcome::Completed { exit: None, value: value(limits::OPERATION_OUTCOME_MAX) };
+    assert_eq!(tell(most.clone()), most);
+    let more = Outcome::Completed { exit: None, value: value(limits::OPERATION_OUTCOME_MAX + 1) };
+    assert_eq!(tell(more), Outcome::Completed { exit: None, value: left_out.clone() });
+    let long = "\u{fc}".repeat(limits::ERROR_MESSAGE_MAX + 1);
+    let cut = "\u{fc}".repeat(limits::ERROR_MESSAGE_MAX);
+    let evidence = value(limits::OPERATION_OUTCOME_MAX + 1);
+    assert_eq!(
+        tell(Outcome::Unknown { reason: long.clone(), evidence: evidence.clone() }),
+        Outcome::Unknown { reason: cut.clone(), evidence: left_out.clone() }
+    );
+    let failed = |message: &str, evidence| Outcome::Failed {
+        error: Failure::new(Code::InternalError, message),
+        started: true,
+        evidence,
+    };
+    assert_eq!(tell(failed(&long, evidence)), failed(&cut, left_out));
+}
+
+#[test]
+fn the_reason_of_a_refusal_is_kept_within_its_bound() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let id = desk.start("one");
+    desk.read(socket);
+    let failure = |chars: usize| Failure::nothing_done(Code::PolicyDenied, "n".repeat(chars));
+    let refused = failure(limits::ERROR_MESSAGE_MAX + 1);
+    desk.say(socket, WorkerFrame::OperationRejected { request_id: id.clone(), failure: refused });
+    let error = failure(limits::ERROR_MESSAGE_MAX);
+    assert_eq!(desk.outcome(&id), Some(Outcome::Failed { error, started: false, evidence: None }));
+}
+
+#[test]
+fn late_evidence_is_kept_within_its_bound() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, _) = desk.running(socket);
+    desk.close(socket);
+    let socket = desk.live(2);
+    let value = Some(serde_json::json!("v".repeat(limits::OPERATION_OUTCOME_MAX)));
+    let outcome = Outcome::Completed { exit: None, value };
+    desk.say(socket, WorkerFrame::OperationCompleted { request_id: id.clone(), outcome });
+    let Some(Outcome::Unknown { evidence: Some(evidence), .. }) = desk.outcome(&id) else { panic!() };
+    assert_eq!(evidence["value"], serde_json::json!({"omittedBytes": limits::OPERATION_OUTCOME_MAX + 2}));
+}
