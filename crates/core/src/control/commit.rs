@@ -4,13 +4,13 @@
 //! gets fewer and larger commits, and one that refuses leaves nothing behind that a later commit could turn into a hole.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::io::{AskId, Note, Output, Refused, Ticket};
 use super::life::{Ack, Ending, Living};
 use super::machine::{Control, Timer};
 use super::output::Arriving;
 use super::record::{Change, Found, Record, SessionCancel};
+use super::sockets::Line;
 use crate::code::Code;
 use crate::id::{LedgerId, OperationId};
 use crate::limits;
@@ -19,12 +19,12 @@ use crate::time::{Due, Now};
 
 /// What a commit in flight is for.
 pub(super) enum Purpose {
-    Admit { ask: AskId, record: Box<Record>, due: Duration },
+    Admit { ask: AskId, living: Box<Living> },
     Recall { ask: AskId, digest: Digest, otherwise: Failure },
     Operation(OperationId),
     Late(Ack),
     Session { ask: AskId, cancel: SessionCancel },
-    SessionConfirmed { cancellation: String },
+    SessionConfirmed { session: String },
 }
 
 /// What an operation's commit in flight carries.
@@ -96,8 +96,9 @@ impl Control {
             return;
         }
         let Some(living) = self.living.get_mut(id).filter(|living| living.flight.is_none()) else { return };
-        let waits = self.queue.contains_key(&living.record.order);
-        let assign = self.line.as_ref().filter(|_| waits).map(|line| &line.ledger);
+        let order = living.record.order;
+        let waits = self.queue.contains_key(&order);
+        let assign = self.line.as_ref().filter(|line| waits && order <= line.assigned).map(|line| &line.ledger);
         match living.next_commit(assign) {
             Some((changes, flight)) => {
                 living.flight = Some(flight);
@@ -119,28 +120,58 @@ impl Control {
         }
     }
 
-    /// What waits to be sent is to stand as sent to the worker's ledger before it is.
+    /// What is sent next is to stand as sent to the worker's ledger before it is. Only a few at a time: what stands so does
+    /// not expire any more, and another ledger makes it unknown.
     pub(super) fn flush_queue(&mut self) {
-        let ids: Vec<OperationId> = self.queue.values().cloned().collect();
-        for id in ids {
+        while let Some(line) = &self.line
+            && let Some((order, id)) = self.queue.range(line.assigned + 1..).next()
+            && self.unreceived() < limits::CONTROL_UNRECEIVED_MAX
+        {
+            let (order, id) = (*order, id.clone());
+            self.assign_up_to(order);
             self.flush(&id);
         }
     }
 
-    /// Admissions on their way.
-    pub(super) fn admitting(&self) -> usize {
-        self.commits.values().filter(|purpose| matches!(purpose, Purpose::Admit { .. })).count()
+    fn assign_up_to(&mut self, order: u64) {
+        if let Some(line) = &mut self.line {
+            line.assigned = order;
+        }
     }
 
-    /// With a worker connected it stands as sent at once, which saves a second commit.
-    pub(super) fn commit_admission(&mut self, ask: AskId, mut record: Box<Record>, due: Duration) {
-        let mut changes = vec![Change::Admit(record.clone())];
-        if let Some(line) = &self.line {
-            let id = record.operation.request_id.clone();
-            record.sent_to = Some(line.ledger.clone());
-            changes.push(Change::Sent { id, ledger: line.ledger.clone() });
+    /// How many stand as sent, or soon will, and are not confirmed by the worker.
+    fn unreceived(&self) -> usize {
+        let up_to = self.line.as_ref().map_or(0, |line| line.assigned);
+        let handed =
+            |living: &&Living| living.record.state == State::Queued && (living.sent || living.record.order <= up_to);
+        self.living.values().chain(self.admitting()).filter(handed).count()
+    }
+
+    /// Admissions on their way.
+    pub(super) fn admitting(&self) -> impl Iterator<Item = &Living> {
+        self.commits.values().filter_map(|purpose| match purpose {
+            Purpose::Admit { living, .. } => Some(&**living),
+            _ => None,
+        })
+    }
+
+    /// If it is to be sent next it stands as sent at once, which saves a second commit.
+    pub(super) fn commit_admission(&mut self, ask: AskId, mut living: Box<Living>) {
+        let Living { record, .. } = &mut *living;
+        let mut changes = vec![Change::Admit(Box::new(record.clone()))];
+        if let Some(line) = self.line.as_ref().filter(|line| self.is_next(line)) {
+            let (id, ledger) = (record.operation.request_id.clone(), line.ledger.clone());
+            record.sent_to = Some(ledger.clone());
+            changes.push(Change::Sent { id, ledger });
+            self.assign_up_to(record.order);
         }
-        self.commit(changes, Purpose::Admit { ask, record, due });
+        self.commit(changes, Purpose::Admit { ask, living });
+    }
+
+    /// Whether a new operation is to be sent before anything else is assigned to this line.
+    fn is_next(&self, line: &Line) -> bool {
+        let mut waiting = self.queue.keys().copied().chain(self.admitting().map(|living| living.record.order));
+        waiting.all(|order| order <= line.assigned) && self.unreceived() < limits::CONTROL_UNRECEIVED_MAX
     }
 
     pub(super) fn commit_recall(&mut self, ask: AskId, record: &Record, key: Arc<str>, otherwise: Failure) {
@@ -154,9 +185,9 @@ impl Control {
 
     /// The worker has a cancelled session in its ledger.
     pub(super) fn session_confirmed(&mut self, cancellation: String) {
-        if self.sessions.contains_key(&cancellation) {
-            let changes = vec![Change::SessionConfirmed { cancellation: cancellation.clone() }];
-            self.commit(changes, Purpose::SessionConfirmed { cancellation });
+        if let Some(cancel) = self.sessions.values().find(|cancel| cancel.cancellation == cancellation) {
+            let session = cancel.session.clone();
+            self.commit(vec![Change::SessionConfirmed { cancellation }], Purpose::SessionConfirmed { session });
         }
     }
 
@@ -186,11 +217,11 @@ impl Control {
         }
         match (purpose, result) {
             (Purpose::Operation(id), Ok(_)) => self.flown(&id),
-            (Purpose::Operation(id), Err(refused)) => self.refused(now, &id, refused),
-            (Purpose::Admit { ask, record, due }, Ok(found)) => self.admitted(now, ask, record, due, found),
+            (Purpose::Operation(id), Err(_)) => self.refused(now, &id),
+            (Purpose::Admit { ask, living }, Ok(found)) => self.admitted(now, ask, *living, found),
             (Purpose::Recall { ask, digest, otherwise }, Ok(found)) => self.recalled(ask, digest, otherwise, found),
             (Purpose::Session { ask, cancel }, Ok(_)) => self.session_cancelled(ask, cancel),
-            (Purpose::SessionConfirmed { cancellation }, Ok(_)) => _ = self.sessions.remove(&cancellation),
+            (Purpose::SessionConfirmed { session }, Ok(_)) => _ = self.sessions.remove(&session),
             (Purpose::Late(ack), Ok(_)) => self.acknowledge(ack),
             (Purpose::Admit { ask, .. } | Purpose::Recall { ask, .. } | Purpose::Session { ask, .. }, Err(refused)) => {
                 self.refuse_ask(ask, not_stored(refused));
@@ -231,15 +262,17 @@ impl Control {
     }
 
     /// The store refused: output is dropped, not acknowledged, and will be offered again; facts are kept and tried again.
-    fn refused(&mut self, now: Now, id: &OperationId, refused: Refused) {
+    fn refused(&mut self, now: Now, id: &OperationId) {
         self.timers.set(Timer::Retry, Due::boot(now, limits::CONTROL_RETRY));
         let Some(living) = self.living.get_mut(id) else { return };
         let Some(flight) = living.flight.take() else { return };
         let gathered: usize = living.arriving.values().map(Arriving::bytes).sum();
         self.gathered = self.gathered.saturating_sub(flight.bytes + gathered);
         living.arriving.clear();
+        // The cancel stands here, and the worker may have it: not the word for "nothing was done".
         for ask in flight.asks {
-            self.refuse_ask(ask, not_stored(refused));
+            let text = "the cancel is under way and could not be stored yet";
+            self.refuse_ask(ask, Failure::new(Code::OutcomeUnknown, text));
         }
     }
 
@@ -251,7 +284,8 @@ impl Control {
         }
     }
 
-    fn admitted(&mut self, now: Now, ask: AskId, record: Box<Record>, due: Duration, found: Found) {
+    fn admitted(&mut self, now: Now, ask: AskId, living: Living, found: Found) {
+        let record = &living.record;
         match found {
             Found::Nothing => {}
             Found::SessionCancelled => {
@@ -263,12 +297,13 @@ impl Control {
         let called_off = self.revoked || record.order <= self.cancelled_up_to;
         self.accept(ask, &id);
         self.note(Note::Admitted { id: id.clone() });
-        self.enlist(now, Living::new(*record, due, false));
+        self.enlist(now, living);
         self.changed(&id);
         if called_off {
             self.decide(&id, Outcome::Cancelled { started: false, exit: None }, false);
         }
         self.flush(&id);
+        self.flush_queue();
     }
 }
 

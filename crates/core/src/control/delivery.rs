@@ -24,16 +24,17 @@ impl Control {
             Ok(record) => record,
             Err(failure) => return self.refuse_ask(ask, failure),
         };
-        match (self.refusal(&record), key) {
-            (None, _) => self.commit_admission(ask, record, now.boot.saturating_add(ttl)),
+        let living = Box::new(Living::new(record, now.boot.saturating_add(ttl), false));
+        match (self.refusal(&living), key) {
+            (None, _) => self.commit_admission(ask, living),
             // A repetition is answered all the same.
-            (Some(refusal), Some(key)) => self.commit_recall(ask, &record, key, refusal),
+            (Some(refusal), Some(key)) => self.commit_recall(ask, &living.record, key, refusal),
             (Some(refusal), None) => self.refuse_ask(ask, refusal),
         }
     }
 
     /// The record of a new operation, whatever else speaks against it.
-    fn draw_up(&mut self, start: Start, ttl: Duration) -> Result<Box<Record>, Failure> {
+    fn draw_up(&mut self, start: Start, ttl: Duration) -> Result<Record, Failure> {
         let invalid = |why: &str| Failure::nothing_done(Code::InvalidRequest, why);
         if start.key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > limits::OPERATION_KEY_MAX) {
             return Err(invalid("a key has 1 to 128 characters"));
@@ -53,7 +54,7 @@ impl Control {
         };
         operation.check().map_err(|why| invalid(why.0))?;
         self.order += 1;
-        Ok(Box::new(Record {
+        Ok(Record {
             digest: Digest::of(&operation),
             operation: Arc::new(operation),
             principal: start.principal,
@@ -67,20 +68,26 @@ impl Control {
             order: self.order,
             created: start.at,
             ttl,
-        }))
+        })
     }
 
     /// Why nothing new is admitted.
-    fn refusal(&self, record: &Record) -> Option<Failure> {
+    fn refusal(&self, living: &Living) -> Option<Failure> {
         if self.revoked {
             return Some(Failure::nothing_done(Code::Unavailable, "the device was revoked"));
         }
-        let run = record.operation.run_id.as_ref().filter(|_| record.operation.kind().is_input());
+        let operation = &living.record.operation;
+        let run = operation.run_id.as_ref().filter(|_| operation.kind().is_input());
         if run.is_some_and(|run| !self.runs.contains_key(run)) {
             return Some(Failure::nothing_done(Code::NotFound, "the run is over, or there is none of that name"));
         }
-        if self.living.len() + self.admitting() >= limits::OPERATIONS_HELD_MAX {
+        if self.living.len() + self.admitting().count() >= limits::OPERATIONS_HELD_MAX {
             let text = "too many operations of this device have not ended";
+            return Some(Failure::nothing_done(Code::LimitExceeded, text));
+        }
+        let held: usize = self.living.values().chain(self.admitting()).map(|living| living.size).sum();
+        if held + living.size > limits::OPERATIONS_HELD_BYTES {
+            let text = "what the operations of this device that have not ended ask is too much together";
             return Some(Failure::nothing_done(Code::LimitExceeded, text));
         }
         None
@@ -133,10 +140,10 @@ impl Control {
             let run_id = self.living.get(&request_id).and_then(|living| living.run().cloned());
             return Some(ControlFrame::Cancel { request_id, run_id });
         }
-        while let Some(cancellation) = line.sessions.pop_first() {
-            if let Some(cancel) = self.sessions.get(&cancellation) {
-                let session_id = cancel.session.clone();
-                return Some(ControlFrame::CancelSession { session_id, cancellation_id: cancellation });
+        while let Some(session_id) = line.sessions.pop_first() {
+            if let Some(cancel) = self.sessions.get(&session_id) {
+                let cancellation_id = cancel.cancellation.clone();
+                return Some(ControlFrame::CancelSession { session_id, cancellation_id });
             }
         }
         line.acks.next()

@@ -36,7 +36,7 @@ pub struct Row {
 pub struct Store {
     /// All operations.
     pub rows: BTreeMap<OperationId, Row>,
-    /// Session by cancellation, and whether the worker has it.
+    /// Cancellation by session, and whether the worker has it.
     pub sessions: BTreeMap<String, (String, bool)>,
 }
 
@@ -75,7 +75,7 @@ impl Store {
                 if let Some(known) = self.keyed(&record.principal, record.key.as_deref()) {
                     return Ok(known);
                 }
-                if self.sessions.values().any(|(session, _)| Some(session) == record.operation.session_id.as_ref()) {
+                if record.operation.session_id.as_ref().is_some_and(|session| self.sessions.contains_key(session)) {
                     return Ok(Found::SessionCancelled);
                 }
                 let row =
@@ -131,10 +131,10 @@ impl Store {
                 }
             }
             Change::CancelSession(cancel) => {
-                self.sessions.entry(cancel.cancellation.clone()).or_insert((cancel.session.clone(), false));
+                self.sessions.entry(cancel.session.clone()).or_insert((cancel.cancellation.clone(), false));
             }
             Change::SessionConfirmed { cancellation } => {
-                if let Some((_, confirmed)) = self.sessions.get_mut(cancellation) {
+                if let Some((_, confirmed)) = self.sessions.values_mut().find(|(name, _)| name == cancellation) {
                     *confirmed = true;
                 }
             }
@@ -161,7 +161,7 @@ impl Store {
         Loaded {
             living: living.map(|row| (row.record.clone(), left(&row.record))).collect(),
             sessions: sessions
-                .map(|(cancellation, (session, _))| SessionCancel {
+                .map(|(session, (cancellation, _))| SessionCancel {
                     cancellation: cancellation.clone(),
                     session: session.clone(),
                 })

@@ -36,6 +36,8 @@ pub(super) enum Ending {
 pub(super) struct Living {
     /// `state` and `cancelled` may be ahead of the store, everything else is as committed.
     pub(super) record: Record,
+    /// What it asks, as JSON, in bytes.
+    pub(super) size: usize,
     /// State and cancellation as the store has them.
     pub(super) saved: (State, bool),
     /// It may have left this process, or an earlier life of it: only the ledger knows.
@@ -58,6 +60,7 @@ impl Living {
         Living {
             saved: (record.state, record.cancelled),
             written: record.received.clone(),
+            size: record.operation.request.size(),
             record,
             sent,
             due,
@@ -116,11 +119,15 @@ impl Control {
         }
         living.has_written(&report.written);
         living.output_stalled = report.output_stalled;
+        let confirmed = living.record.state == State::Queued;
         // An ended one has at least been received; its end follows.
         let state = if report.state.is_final() { living.record.state.max(State::Received) } else { report.state };
         living.record.state = state.max(State::Received);
         self.changed(&report.request_id);
         self.flush(&report.request_id);
+        if confirmed {
+            self.flush_queue();
+        }
     }
 
     pub(super) fn received(&mut self, id: &OperationId) {
@@ -129,6 +136,7 @@ impl Control {
             living.record.state = State::Received;
             self.changed(id);
             self.flush(id);
+            self.flush_queue();
         }
     }
 
@@ -140,12 +148,13 @@ impl Control {
         } else if failure.code == Code::Cancelled {
             self.decide(id, Outcome::Cancelled { started: false, exit: None }, false);
         } else {
-            self.decide(id, Outcome::Failed { error: failure, started: false, evidence: None }, true);
+            self.decide(id, Outcome::Failed { error: failure.bounded(), started: false, evidence: None }, true);
         }
     }
 
     /// The end by the worker's word. Offered again, it changes nothing until it is committed.
     pub(super) fn told(&mut self, id: &OperationId, outcome: Outcome, written: Streams, ack: Ack) {
+        let outcome = outcome.bounded();
         let Some(living) = self.living.get_mut(id) else { return self.late(id.clone(), outcome, ack) };
         if living.sent && living.ending.is_none() {
             living.has_written(&written);
@@ -203,6 +212,7 @@ impl Control {
         for ask in living.asks {
             self.accept(ask, id);
         }
+        self.flush_queue();
     }
 
     pub(super) fn cancel(&mut self, ask: AskId, id: &OperationId) {
@@ -227,10 +237,11 @@ impl Control {
         self.flush(id);
     }
 
-    /// The worker's answer to a cancel. One that it never received, and now never will start, ends by it.
+    /// The worker's answer to a cancel. One that it never received, and now never will start, ends by it; of one that has
+    /// ended in another way the end is told by itself.
     pub(super) fn cancel_result(&mut self, id: &OperationId, state: State) {
         let Some(living) = self.living.get(id).filter(|living| living.sent && living.ending.is_none()) else { return };
-        if living.record.state != State::Queued || !state.is_final() {
+        if living.record.state != State::Queued || state != State::Cancelled {
             return;
         }
         if living.record.cancelled {
@@ -244,6 +255,10 @@ impl Control {
         let named = |name: &str| !name.is_empty() && name.len() <= limits::OPERATION_SESSION_MAX;
         if !named(&cancel.session) || !named(&cancel.cancellation) {
             return self.refuse_ask(ask, Failure::new(Code::InvalidRequest, "a session's name has 1 to 128 bytes"));
+        }
+        // It stands in the store and waits for the worker: nothing was admitted since.
+        if self.sessions.contains_key(&cancel.session) {
+            return self.out.push_back(Output::Answer { ask, answer: Ok(Accepted::Session) });
         }
         if self.sessions.len() >= limits::SESSION_CANCELS_MAX {
             let text = "too many cancelled sessions wait for the worker";
@@ -261,9 +276,10 @@ impl Control {
             self.call_off_one(&id);
         }
         if let Some(line) = self.line.as_mut().filter(|line| line.phase > Phase::Asked) {
-            line.sessions.insert(cancel.cancellation.clone());
+            line.sessions.insert(cancel.session.clone());
         }
-        self.sessions.insert(cancel.cancellation.clone(), cancel);
+        // Of two that came at once the store has the first.
+        self.sessions.entry(cancel.session.clone()).or_insert(cancel);
         self.out.push_back(Output::Answer { ask, answer: Ok(Accepted::Session) });
     }
 

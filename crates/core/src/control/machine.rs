@@ -47,7 +47,7 @@ pub struct Control {
     pub(super) order: u64,
     /// Everything up to this place was cancelled.
     pub(super) cancelled_up_to: u64,
-    /// Cancelled sessions that the worker has not confirmed, by cancellation.
+    /// Cancelled sessions that the worker has not confirmed, by session.
     pub(super) sessions: BTreeMap<String, SessionCancel>,
     /// Commits in flight.
     pub(super) commits: BTreeMap<Ticket, Purpose>,
@@ -91,7 +91,7 @@ impl Control {
             out: VecDeque::new(),
         };
         for cancel in loaded.sessions {
-            control.sessions.insert(cancel.cancellation.clone(), cancel);
+            control.sessions.insert(cancel.session.clone(), cancel);
         }
         for (record, left) in loaded.living {
             control.restore(now, record, left);

@@ -1,8 +1,9 @@
 //! Output on its way into the store: duplicates and overlaps are trimmed, a hole is never accepted.
 
 use std::collections::VecDeque;
+use std::iter::Peekable;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::life::Living;
 use super::machine::Control;
@@ -86,16 +87,19 @@ impl Arriving {
         Taken::New(new)
     }
 
-    /// Everything gathered, as changes; it is in flight from now on. Nothing: `None`.
+    /// Everything gathered, as changes; it is in flight from now on. Nothing: `None`. A change costs the store much the same
+    /// whatever its size, so bytes that follow each other are joined.
     pub(super) fn send(&mut self, id: &OperationId, stream: Stream, changes: &mut Vec<Change>) -> Option<u64> {
         if self.pieces.is_empty() {
             return None;
         }
         let mut offset = self.from;
-        for piece in self.pieces.drain(..) {
+        let mut pieces = self.pieces.drain(..).peekable();
+        while let Some(piece) = pieces.next() {
             let id = id.clone();
             match piece {
-                Piece::Bytes(bytes) => {
+                Piece::Bytes(first) => {
+                    let bytes = join(first, &mut pieces);
                     let next = offset + bytes.len() as u64;
                     changes.push(Change::Output { id, stream, offset, bytes });
                     offset = next;
@@ -106,9 +110,22 @@ impl Arriving {
                 }
             }
         }
+        drop(pieces);
         self.from = self.taken;
         Some(self.taken)
     }
+}
+
+/// The bytes that begin with `first`, up to a frame's worth.
+fn join(first: Bytes, rest: &mut Peekable<impl Iterator<Item = Piece>>) -> Bytes {
+    let mut joined = BytesMut::from(first);
+    let fits = |joined: &BytesMut, next: &Bytes| joined.len() + next.len() <= limits::WORKER_OUTPUT_PIECE;
+    while let Some(Piece::Bytes(next)) =
+        rest.next_if(|piece| matches!(piece, Piece::Bytes(next) if fits(&joined, next)))
+    {
+        joined.extend_from_slice(&next);
+    }
+    joined.freeze()
 }
 
 impl Living {

@@ -120,7 +120,8 @@ pub enum Change {
         stream: Stream,
         /// Where it begins.
         offset: u64,
-        /// At most [`crate::limits::WORKER_OUTPUT_PIECE`] bytes from an honest worker, never empty.
+        /// At most [`crate::limits::WORKER_OUTPUT_PIECE`] bytes from an honest worker, several of its pieces joined; never
+        /// empty.
         bytes: Bytes,
     },
     /// Output that the worker gave up: the stream goes on at `next`. As `Output`, but nothing is kept of what lies between.
@@ -153,7 +154,8 @@ pub enum Change {
         /// What the worker said.
         outcome: Outcome,
     },
-    /// This session is cancelled: nothing of it is admitted as long as the store keeps this. Once more changes nothing.
+    /// This session is cancelled: nothing of it is admitted as long as the store keeps this. Once more changes nothing, under
+    /// whatever name.
     CancelSession(SessionCancel),
     /// The worker has this cancellation in its ledger: it need not be loaded again.
     SessionConfirmed {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::io::{Loss, Note};
-use super::life::{Ack, Living};
+use super::life::{Ack, Ending, Living};
 use super::machine::{Control, Timer};
 use super::output::Piece;
 use crate::id::{OperationId, RecoveryId};
@@ -91,7 +91,7 @@ impl Control {
             line.words.push_back(ControlFrame::RecoveryRequest { recovery_id, requests, output_offsets });
         }
         self.set(now, Timer::Step, limits::WORKER_HANDSHAKE);
-        // What waits is assigned to this ledger while the worker answers.
+        // What is sent first is assigned to this ledger while the worker answers.
         self.flush_queue();
     }
 
@@ -112,7 +112,7 @@ impl Control {
         let sent: Vec<OperationId> = self
             .living
             .iter()
-            .filter(|(_, living)| living.sent && living.ending.is_none())
+            .filter(|(_, living)| living.sent && !living.is_decided())
             .map(|(id, _)| id.clone())
             .collect();
         for id in sent {
@@ -122,13 +122,19 @@ impl Control {
             }
         }
         self.call_off();
+        self.flush_queue();
         self.renew(now);
     }
 
     /// The ledger does not know an operation that was sent to it.
     fn not_received(&mut self, now: Now, id: &OperationId) {
         let Some(living) = self.living.get_mut(id) else { return };
-        if living.record.state != State::Queued {
+        if let Some(Ending::Told { written, .. }) = &living.ending {
+            // What its end still waits for will not come.
+            if !living.has_all(written) {
+                self.end_unknown(id, LOST);
+            }
+        } else if living.record.state != State::Queued {
             // It was there: sending it again could run it twice.
             self.end_unknown(id, LOST);
         } else if !living.record.cancelled && living.due > now.boot {

@@ -33,8 +33,10 @@ pub(super) struct Line {
     pub(super) words: VecDeque<ControlFrame>,
     /// The lease is to be renewed.
     pub(super) lease: bool,
+    /// Everything of the queue up to this place is to stand as sent to this ledger, and then to be sent.
+    pub(super) assigned: u64,
     pub(super) cancels: BTreeSet<OperationId>,
-    /// Names of cancellations of sessions.
+    /// Cancelled sessions.
     pub(super) sessions: BTreeSet<String>,
     pub(super) acks: Acks,
 }
@@ -147,6 +149,7 @@ impl Control {
             host,
             words: VecDeque::new(),
             lease: false,
+            assigned: 0,
             cancels: BTreeSet::new(),
             sessions: BTreeSet::new(),
             acks: Acks::default(),

@@ -142,3 +142,35 @@ fn input_is_admitted_only_for_a_living_run() {
     let late = desk.start_with(|start| (start.run_id, start.request) = (Some(run.clone()), close));
     assert_eq!(desk.refusal(late), Code::NotFound);
 }
+
+#[test]
+fn what_a_devices_operations_ask_is_bounded_together() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let large = || {
+        let file = serde_json::json!({"filename": "f", "sha256": "0".repeat(64), "size": 1, "url": "u".repeat(4096)});
+        let files = serde_json::json!({"type": "file_sync", "target": ".", "files": vec![file; 120]});
+        serde_json::from_value::<Request>(files).unwrap()
+    };
+    let size = serde_json::to_vec(&large()).unwrap().len();
+    let fit = limits::OPERATIONS_HELD_BYTES / size;
+    let mut first = None;
+    // The last of them is still on its way to the store.
+    for n in 0..fit {
+        desk.mood = if n + 1 == fit { Mood::Slow } else { Mood::Prompt };
+        let ask = desk.start_with(|start| start.request = large());
+        first = first.or_else(|| Some(desk.id(ask)));
+    }
+    let more = desk.start_with(|start| start.request = large());
+    assert_eq!(desk.refusal(more), Code::LimitExceeded);
+    desk.mood = Mood::Prompt;
+    desk.answer_all();
+    let more = desk.start_with(|start| start.request = large());
+    assert_eq!(desk.refusal(more), Code::LimitExceeded);
+    desk.start("a small one has room");
+    desk.read(socket);
+    let outcome = Outcome::Completed { exit: None, value: None };
+    desk.say(socket, WorkerFrame::OperationCompleted { request_id: first.unwrap(), outcome });
+    let again = desk.start_with(|start| start.request = large());
+    desk.id(again);
+}

@@ -1,7 +1,8 @@
 use super::super::*;
 use super::desk::*;
 use crate::code::Code;
-use crate::operation::{Outcome, State, Streams};
+use crate::limits;
+use crate::operation::{Failure, Outcome, State, Streams};
 use crate::wire::close::REVOKED;
 use crate::wire::worker::WorkerFrame;
 
@@ -75,7 +76,9 @@ fn a_cancel_that_cannot_be_stored_is_said_to_the_worker_all_the_same_and_tried_a
     let (id, _) = desk.running(socket);
     desk.mood = Mood::Full;
     let ask = desk.cancel(&id);
-    assert_eq!(desk.refusal(ask), Code::StorageFull);
+    // It is under way: nobody may take it for "nothing was done".
+    let message = "the cancel is under way and could not be stored yet";
+    assert_eq!(desk.answers[&ask], Err(Failure::new(Code::OutcomeUnknown, message)));
     assert_eq!(desk.told(socket), ["cancel"]);
     desk.mood = Mood::Prompt;
     desk.pass(S);
@@ -163,4 +166,42 @@ fn a_revoked_device_has_no_living_operations() {
     assert_eq!(desk.refusal(late), Code::Unavailable);
     let socket = desk.connect();
     assert_eq!(desk.closes[&socket], REVOKED);
+}
+
+#[test]
+fn only_a_worker_that_says_cancelled_says_that_it_never_started() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let id = desk.start("one");
+    desk.read(socket);
+    desk.cancel(&id);
+    for state in [State::Completed, State::Failed, State::Expired, State::Unknown, State::Running] {
+        desk.say(socket, WorkerFrame::CancelResult { request_id: id.clone(), state });
+        assert_eq!(desk.outcome(&id), None, "{state:?}");
+    }
+    desk.exit(socket, &id, 0);
+    assert_eq!(desk.outcome(&id), Some(done(0)));
+}
+
+#[test]
+fn a_session_that_is_cancelled_again_and_again_waits_for_the_worker_once() {
+    let mut desk = Desk::new();
+    for n in 0..=limits::SESSION_CANCELS_MAX {
+        let ask = desk.cancel_session("s", &format!("c{n}"));
+        assert_eq!(desk.answers[&ask], Ok(Accepted::Session));
+    }
+    let other = desk.cancel_session("other", "d");
+    assert_eq!(desk.answers[&other], Ok(Accepted::Session));
+    for _ in 0..2 {
+        let socket = desk.live_knowing(1, &[]);
+        assert_eq!(desk.told(socket), ["ready 120000", "session d", "session c0"]);
+        desk.close(socket);
+        desk.crash();
+    }
+    let socket = desk.live(1);
+    desk.say(socket, WorkerFrame::CancelSessionAck { cancellation_id: "c0".into() });
+    desk.close(socket);
+    desk.crash();
+    let socket = desk.live_knowing(1, &[]);
+    assert_eq!(desk.told(socket), ["ready 120000", "session d"]);
 }

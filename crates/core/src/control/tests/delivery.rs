@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use super::super::*;
 use super::desk::*;
-use crate::operation::{Outcome, State};
-use crate::wire::worker::WorkerFrame;
+use crate::code::Code;
+use crate::limits;
+use crate::operation::{Failure, Outcome, State};
+use crate::wire::worker::{ControlFrame, WorkerFrame};
 
 #[test]
 fn what_was_admitted_while_the_worker_was_away_is_sent_in_order_when_it_is_back() {
@@ -163,4 +165,66 @@ fn the_state_survives_a_restart_of_the_relay_while_the_worker_is_away() {
     desk.crash();
     assert_eq!(desk.control.view(&id).unwrap().record.state, State::Running);
     assert_eq!(desk.control.snapshot().place, Place::Away { since: None });
+}
+
+#[test]
+fn a_worker_that_confirms_nothing_is_sent_only_a_few_and_the_rest_still_expires() {
+    let mut desk = Desk::new();
+    let ids: Vec<_> = (0..40).map(|n| desk.start(&n.to_string())).collect();
+    let socket = desk.live_knowing(1, &[]);
+    let later = desk.start("later");
+    let few = limits::CONTROL_UNRECEIVED_MAX;
+    let sent: Vec<String> = (0..few).map(|n| format!("op {n}")).collect();
+    assert_eq!(desk.told(socket), [vec!["ready 120000".to_owned()], sent].concat());
+    let stand_as_sent = |desk: &Desk| desk.store.rows.values().filter(|row| row.record.sent_to.is_some()).count();
+    assert_eq!(stand_as_sent(&desk), few);
+    // One for one, in order.
+    desk.say(socket, WorkerFrame::OperationReceived { request_id: ids[3].clone() });
+    assert_eq!(desk.told(socket), ["op 16"]);
+    desk.say(socket, WorkerFrame::OperationState(report(&ids[5], State::Running)));
+    assert_eq!(desk.told(socket), ["op 17"]);
+    let failure = Failure::new(Code::PolicyDenied, "no");
+    desk.say(socket, WorkerFrame::OperationRejected { request_id: ids[0].clone(), failure });
+    assert_eq!(desk.told(socket), ["op 18"]);
+    desk.close(socket);
+    desk.pass(TTL);
+    for id in ids[19..].iter().chain([&later]) {
+        assert_eq!(desk.outcome(id), Some(Outcome::Expired {}));
+    }
+    desk.live(2);
+    let unknown = desk.store.rows.values().filter(|row| row.record.state == State::Unknown).count();
+    assert_eq!(unknown, few + 2, "those that were sent and have not ended");
+}
+
+#[test]
+fn a_long_queue_comes_to_a_worker_in_the_order_of_its_admission() {
+    let mut desk = Desk::new();
+    let names: Vec<String> = (0..100).map(|n| format!("op {n}")).collect();
+    (0..60).for_each(|n| drop(desk.start(&n.to_string())));
+    let socket = desk.live_knowing(1, &[]);
+    desk.mood = Mood::Slow;
+    for n in 60..100 {
+        desk.start_with(|start| start.request = exec(&n.to_string()));
+    }
+    desk.mood = Mood::Prompt;
+    desk.answer_all();
+    let mut told = Vec::new();
+    loop {
+        let frames = desk.read(socket);
+        let received: Vec<_> = frames
+            .iter()
+            .filter_map(|frame| match frame {
+                ControlFrame::Operation(operation) => Some(operation.request_id.clone()),
+                _ => None,
+            })
+            .collect();
+        told.extend(frames.iter().filter(|frame| matches!(frame, ControlFrame::Operation(_))).map(short));
+        if received.is_empty() {
+            break;
+        }
+        for request_id in received {
+            desk.say(socket, WorkerFrame::OperationReceived { request_id });
+        }
+    }
+    assert_eq!(told, names);
 }

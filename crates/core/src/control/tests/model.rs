@@ -10,6 +10,7 @@ use super::super::*;
 use super::desk::*;
 use super::worker::{Ledger, Worker, byte};
 use crate::id::{OperationId, RunId};
+use crate::limits;
 use crate::operation::{Outcome, State, Stream};
 use crate::wire::worker::ControlFrame;
 
@@ -119,6 +120,8 @@ struct World {
     named: usize,
     /// Whose cancel was asked for; it may be forgotten by a store that refuses and a relay that is killed.
     called_off: BTreeSet<OperationId>,
+    /// What was handed to a socket, or stood as sent when a relay was killed: the next one cannot know.
+    handed: BTreeSet<OperationId>,
     /// Ends as they were first seen in the store.
     ends: BTreeMap<OperationId, Outcome>,
 }
@@ -138,6 +141,7 @@ impl World {
             down: VecDeque::new(),
             named: 0,
             called_off: BTreeSet::new(),
+            handed: BTreeSet::new(),
             ends: BTreeMap::new(),
         }
     }
@@ -214,6 +218,11 @@ impl World {
                     _ = self.desk.store.commit(&changes);
                 }
                 self.cut(false);
+                let before = self.handed.len();
+                let rows = self.desk.store.rows.values().filter(|row| row.record.outcome.is_none());
+                let stand_as_sent = rows.filter(|row| row.record.sent_to.is_some());
+                self.handed.extend(stand_as_sent.map(|row| row.record.operation.request_id.clone()));
+                assert!(self.handed.len() - before <= limits::CONTROL_UNRECEIVED_MAX, "too many stand as sent");
                 self.desk.crash();
             }
             Op::LedgerLost => {
@@ -284,7 +293,7 @@ impl World {
     }
 
     /// Whatever is acknowledged is in the store.
-    fn acknowledged(&self, frame: &ControlFrame) {
+    fn acknowledged(&mut self, frame: &ControlFrame) {
         match frame {
             ControlFrame::ExecOutputAck { run_id, stream, next_offset } => {
                 let row = self.of_run(run_id).expect("output of nobody");
@@ -301,6 +310,7 @@ impl World {
                 let record = self.desk.record(&operation.request_id);
                 assert_eq!(record.sent_to.as_ref(), Some(&ledger(self.worker.ledger.n)), "sent before it stood so");
                 assert_eq!(record.outcome, None, "an ended one was sent");
+                self.handed.insert(operation.request_id.clone());
             }
             _ => {}
         }
@@ -369,7 +379,7 @@ impl World {
             | Outcome::Cancelled { started: false, .. } => {
                 assert_eq!(started, 0, "{id} ran and is said not to have started");
             }
-            Outcome::Unknown { .. } => {}
+            Outcome::Unknown { .. } => assert!(self.handed.contains(id), "{id} was never handed to a socket"),
             outcome => {
                 let row = row.expect("the result of nobody");
                 assert_eq!(row.outcome.as_ref(), Some(outcome), "another result");

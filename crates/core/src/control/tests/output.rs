@@ -36,10 +36,9 @@ fn what_comes_while_a_commit_is_in_flight_makes_up_the_next_one() {
     desk.answer_one();
     assert_eq!(desk.waiting.len(), 1);
     desk.answer_all();
-    assert_eq!(
-        desk.committed[desk.committed.len() - 2..],
-        [format!("Output({id}, stdout, 1+1)"), format!("Output({id}, stdout, 2+1)")]
-    );
+    // As one piece.
+    assert_eq!(desk.committed.last(), Some(&format!("Output({id}, stdout, 1+2)")));
+    assert_eq!(desk.bytes(&id), b"abc");
     // One word for all of it.
     assert_eq!(desk.told(socket), ["stdout 3"]);
 }
@@ -193,4 +192,32 @@ fn an_acknowledgement_that_was_not_written_is_not_missed_after_a_reconnect() {
     desk.answer_all();
     assert_eq!(desk.bytes(&id), b"abcdef");
     assert_eq!(desk.told(socket).last().unwrap(), "stdout 6");
+}
+
+#[test]
+fn pieces_are_joined_up_to_a_frames_worth_and_not_over_a_gap() {
+    static HALF: [u8; limits::WORKER_OUTPUT_PIECE / 2] = [7; limits::WORKER_OUTPUT_PIECE / 2];
+    let half = HALF.len() as u64;
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    desk.mood = Mood::Slow;
+    desk.output(socket, &run, 0, b"a");
+    desk.output(socket, &run, 1, b"b");
+    gap(&mut desk, socket, &run, 2, 10);
+    for at in 0..3 {
+        desk.output(socket, &run, 10 + at * half, &HALF);
+    }
+    desk.answer_all();
+    let last: Vec<String> = desk.committed[desk.committed.len() - 4..].to_vec();
+    let whole = 2 * half;
+    assert_eq!(
+        last,
+        [
+            format!("Output({id}, stdout, 1+1)"),
+            format!("Gap({id}, stdout, 2..10)"),
+            format!("Output({id}, stdout, 10+{whole})"),
+            format!("Output({id}, stdout, {}+{half})", 10 + whole),
+        ]
+    );
 }

@@ -104,6 +104,39 @@ fn an_end_that_was_told_but_whose_output_is_lost_with_its_ledger_is_evidence() {
 }
 
 #[test]
+fn an_end_that_was_told_but_whose_output_the_same_ledger_has_lost_is_evidence() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    desk.output(socket, &run, 0, b"abc");
+    desk.exit(socket, &id, 5);
+    desk.close(socket);
+    // As long as the ledger has it, the rest may come.
+    let socket = desk.live_knowing(1, &[(&id, State::Completed)]);
+    assert_eq!(desk.outcome(&id), None);
+    desk.close(socket);
+    desk.live(1);
+    let Some(Outcome::Unknown { reason, evidence: Some(evidence) }) = desk.outcome(&id) else { panic!() };
+    assert_eq!(reason, "the worker's ledger has lost the operation");
+    assert_eq!((&evidence["state"], &evidence["exit"]["code"]), (&"completed".into(), &0.into()));
+}
+
+#[test]
+fn an_end_that_is_here_with_all_of_its_output_does_not_need_the_ledger() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    desk.output(socket, &run, 0, b"abc");
+    desk.mood = Mood::Full;
+    desk.exit(socket, &id, 3);
+    desk.close(socket);
+    desk.live(1);
+    desk.mood = Mood::Prompt;
+    desk.pass(S);
+    assert_eq!(desk.outcome(&id), Some(done(0)));
+}
+
+#[test]
 fn what_the_ledger_had_and_has_lost_is_unknown_and_never_sent_again() {
     let mut desk = Desk::new();
     let socket = desk.live(1);
