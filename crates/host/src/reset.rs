@@ -14,13 +14,15 @@ use crate::paths::Dirs;
 use crate::secrets::Secrets;
 
 /// What stands in a data folder, but for the lock, which belongs to whoever removes.
-const ENTRIES: [(&str, &str); 11] = [
+const ENTRIES: [(&str, &str); 13] = [
     ("secrets.json", "credentials"),
     ("folder-id", "the folder's id"),
     ("relay", "the relay's accounts, devices, grants and keys"),
     ("outbox", "results that wait for the relay"),
     ("results", "big results that wait for clients"),
     ("calls", "marks of running programs"),
+    ("worker", "the ledger of durable operations"),
+    ("runs", "programs of durable operations, which end with it, and their output"),
     ("home", "the home folder of programs that clients ran"),
     ("outages.json", "the outages of the last day"),
     ("stopped.json", "which engines were stopped"),

@@ -62,7 +62,7 @@ async fn the_overview_names_entries_build_files_branch_and_rights() {
     assert_eq!(overview["build"], json!([{"file": "Cargo.toml", "with": "cargo"}]));
     assert_eq!(overview["git"], json!({"branch": "topic/x"}));
     assert_eq!(overview["policy"]["profile"], "agent");
-    assert_eq!(overview["tools"].as_array().unwrap().len(), 23);
+    assert_eq!(overview["tools"].as_array().unwrap().len(), 28);
 }
 
 #[tokio::test]
