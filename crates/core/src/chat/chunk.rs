@@ -86,7 +86,7 @@ fn state_after(body: &str, mut open: Option<String>) -> Option<String> {
 /// Where a message that begins at `at` ends: at most `room` units, its closing fence included.
 fn cut(text: &str, at: usize, room: usize, open: bool) -> usize {
     let rest = &text[at..];
-    if units(rest) <= room && state_after(rest, open.then(String::new)).is_none() {
+    if rest.encode_utf16().nth(room).is_none() && state_after(rest, open.then(String::new)).is_none() {
         return text.len();
     }
     // A closing fence and its line end take four.

@@ -34,6 +34,33 @@ limits! {
     OUTBOX_KEPT_MAX: u64 = 20_000, "messages", "Ended messages that are kept.";
     OUTBOX_PRUNE: Duration = secs(3600), "time", "How often ended messages that had their time are removed.";
 
+    ["Inbox"]
+    INBOX_WAITING: usize = 200, "messages", "Messages that wait for one binding; whoever writes more is told.";
+    INBOX_TEXT_MAX: usize = 16 << 10, "bytes", "Text of one message; services allow at most 4,096 characters.";
+    INBOX_ATTACHMENTS: usize = 10, "files", "Files of one message.";
+    INBOX_NAME_MAX: usize = 64, "characters", "Name of a person or a file.";
+    INBOX_HELD: usize = 500, "messages", "Messages of a channel that wait while missed ones are fetched; more are fetched as well.";
+    INBOX_FETCH_RETRY: Duration = secs(5), "time", "Wait before missed messages are asked for again.";
+    INBOX_COMMAND_AGE: Duration = secs(120), "time", "A command that is older is not carried out: it was meant for what ran then.";
+    INBOX_ATTACHMENT_WAIT: Duration = secs(180), "time", "How long a message waits for its files; others pass it meanwhile.";
+    INBOX_RETRY_MIN: Duration = secs(2), "time", "First wait before a failed delivery is tried again; doubles.";
+    INBOX_RETRY_MAX: Duration = secs(60), "time", "Longest wait before a failed delivery is tried again.";
+    INBOX_PERHAPS: usize = 100, "messages", "Messages that are perhaps delivered and can be sent again; the oldest is forgotten.";
+    INBOX_KEPT: Duration = secs(30 * 86_400), "time", "How long messages that are done are kept against being taken twice.";
+    PAIR_LIFE: Duration = secs(600), "time", "How long pairing is open, and so how long a code counts.";
+    PAIR_TRIES: u32 = 5, "codes", "Wrong codes before pairing closes.";
+    PAIR_PEOPLE: usize = 3, "people", "People who get a code while pairing is open; each gets one.";
+    PAIR_CODE: usize = 6, "characters", "A code, of 31 characters: 1 in 887 million for each of PAIR_TRIES.";
+
+    ["Prompts"]
+    ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";
+    ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat or a channel before the terminal decides.";
+    ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do.";
+    ASKS: usize = 100, "prompts", "Prompts that wait.";
+    ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";
+    TYPING_AGAIN: Duration = secs(8), "time", "How often typing is shown again; services show it for up to 10 s.";
+    SIGNS_CHANNELS: usize = 64, "channels", "Channels in which typing and reactions are kept.";
+
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
     TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";
@@ -41,6 +68,7 @@ limits! {
     TRANSCRIPT_VALUES_MAX: usize = 100_000, "values", "JSON values of one line; one of them takes up to 100 bytes of memory however short it is.";
     TRANSCRIPT_TORN_TRIES: usize = 64, "places", "Where in a line that cannot be read another one is sought that its torn beginning stands before.";
     TRANSCRIPT_TRIES: u32 = 30, "reads", "Failed reads of a file that was replaced, one per TRANSCRIPT_POLL, before the next one is begun.";
+    TRANSCRIPT_FILES: usize = 4, "files", "Files that took a transcript's place before the first was read to its end.";
     TRANSCRIPT_HEAD: usize = 1024, "bytes", "Beginning of a file by which it is known again.";
     TRANSCRIPT_BACK: usize = 64 << 10, "bytes", "One read backwards for the beginning of the last line.";
     TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";

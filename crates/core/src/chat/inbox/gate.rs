@@ -1,0 +1,93 @@
+//! Who may speak to an agent. The same gate for messages and for clicks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::chat::{ChannelId, Click, Incoming, UserId};
+
+/// How messages reach an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adapter {
+    /// A program per message.
+    Command,
+    /// Typed into a pane.
+    Tmux,
+    /// Offered over MCP and acknowledged by id.
+    Mcp,
+    /// Files, acknowledged by id.
+    Inbox,
+}
+
+impl Adapter {
+    /// Whether the agent's side tells twice offered messages apart.
+    pub fn acknowledges(self) -> bool {
+        matches!(self, Adapter::Mcp | Adapter::Inbox)
+    }
+}
+
+/// An agent to which messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// Its name in the configuration.
+    pub name: Arc<str>,
+    /// How they get there.
+    pub adapter: Adapter,
+}
+
+/// What holds in a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// Only messages that name the bot count.
+    pub mention: bool,
+    /// If not empty: only these of the people who may at all.
+    pub people: BTreeSet<UserId>,
+    /// The agent there.
+    pub binding: Option<Binding>,
+}
+
+/// Who may speak, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Everybody who may. Empty: nobody.
+    pub people: BTreeSet<UserId>,
+    /// Channels that are listened to, with their threads.
+    pub rules: BTreeMap<ChannelId, Rule>,
+    /// What holds where the bot is alone with a person. None: it does not listen there.
+    pub direct: Option<Rule>,
+}
+
+/// Why somebody is not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is a program.
+    Bot,
+    /// Nobody is heard there.
+    Channel,
+    /// This person is not.
+    Person,
+    /// It was not said to the bot.
+    Mention,
+}
+
+impl Access {
+    /// Whether a message counts, and what holds for it.
+    pub fn message(&self, message: &Incoming) -> Result<&Rule, Refusal> {
+        if message.bot {
+            return Err(Refusal::Bot);
+        }
+        let rule = self.who(&message.channel, message.parent.as_ref(), message.direct, &message.author)?;
+        if rule.mention && !message.mentions_us && !message.direct { Err(Refusal::Mention) } else { Ok(rule) }
+    }
+
+    /// Whether a click counts. What is pressed is always ours, so it needs no mention.
+    pub fn click(&self, click: &Click) -> Result<&Rule, Refusal> {
+        self.who(&click.channel, click.parent.as_ref(), click.direct, &click.user)
+    }
+
+    fn who(&self, at: &ChannelId, parent: Option<&ChannelId>, direct: bool, user: &UserId) -> Result<&Rule, Refusal> {
+        let rule = self.rules.get(at).or_else(|| parent.and_then(|parent| self.rules.get(parent)));
+        let rule = rule.or(self.direct.as_ref().filter(|_| direct)).ok_or(Refusal::Channel)?;
+        let may = self.people.contains(user) && (rule.people.is_empty() || rule.people.contains(user));
+        if may { Ok(rule) } else { Err(Refusal::Person) }
+    }
+}

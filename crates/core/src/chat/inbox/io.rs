@@ -1,0 +1,161 @@
+//! What goes into the machine, and what comes out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::gate::Access;
+use super::record::{Change, Message};
+use crate::chat::outbox::Key;
+use crate::chat::{ChannelId, Click, CommitError, Draft, Incoming, MessageId, Ticket, UserId};
+
+/// One delivery; what ends under an older number changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt(pub u64);
+
+/// Messages that were missed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// Oldest first, without gaps.
+    pub messages: Vec<Incoming>,
+    /// There are more after these.
+    pub more: bool,
+}
+
+/// What became of a message's files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Prepared {
+    /// Where they are kept, for those that were fetched.
+    pub files: Vec<Arc<str>>,
+    /// What was heard in them, or why one is missing; goes below the text.
+    pub note: String,
+}
+
+/// What a person asks of the bot itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// End what the agent does.
+    Stop,
+    /// Say how it goes.
+    Status,
+    /// Say who holds the seat.
+    Seat,
+}
+
+/// Everything that happens to an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Somebody wrote.
+    Message(Incoming),
+    /// Somebody pressed a button.
+    Click(Click),
+    /// The connection is there, or there again: messages may have been missed.
+    Connected,
+    /// Answers [`Output::FetchAfter`].
+    Fetched(ChannelId, Result<Missed, String>),
+    /// Answers [`Output::Prepare`].
+    Prepared(u64, Result<Prepared, String>),
+    /// Answers [`Output::Deliver`]: the agent has it, or why not.
+    Delivered(Attempt, Result<(), String>),
+    /// Answers [`Output::Commit`]: of the messages to take, the numbers of those that stood there already.
+    Committed(Ticket, Result<Vec<u64>, CommitError>),
+    /// Who may speak from now on.
+    Access(Access),
+    /// A person at this machine opens pairing.
+    PairOpen,
+    /// A person at this machine typed a code.
+    PairTyped(String),
+    /// A generation was seen.
+    Generation(u64),
+    /// The seat is let go: nothing further is taken or delivered.
+    Stop,
+}
+
+/// What the shell does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Make these changes, all or none, if the store's generation is still this one.
+    Commit {
+        /// Answers name it.
+        ticket: Ticket,
+        /// Ours.
+        generation: u64,
+        /// In this order.
+        changes: Vec<Change>,
+    },
+    /// Fetch what was written in a channel after this message.
+    FetchAfter(ChannelId, MessageId),
+    /// Fetch the files of a message and listen to its voice.
+    Prepare(Box<Message>),
+    /// Give a message to the agent of its binding.
+    Deliver {
+        /// Answers name it.
+        attempt: Attempt,
+        /// Which.
+        message: Box<Message>,
+        /// Its files.
+        prepared: Prepared,
+    },
+    /// Carry out what a stored message asks of the bot, and answer it.
+    Command {
+        /// What.
+        command: Command,
+        /// The message.
+        message: Box<Message>,
+    },
+    /// Have the outbox say this.
+    Say(Key, Draft),
+    /// Answer a click so that only that person sees it.
+    Answer {
+        /// [`Click::id`].
+        click: String,
+        /// In plain words.
+        text: String,
+    },
+    /// A click of somebody who may, on a button that is not the inbox's.
+    Clicked(Click),
+    /// A message was taken for an agent.
+    Taken(ChannelId, MessageId),
+    /// From now on this person may speak: keep it.
+    Admit(UserId, String),
+    /// For the log and for people.
+    Told(Told),
+    /// There is a later holder.
+    Superseded(u64),
+    /// [`super::Inbox::snapshot`] differs.
+    Changed,
+}
+
+/// What people at this machine should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// This code is nobody's.
+    WrongCode,
+    /// A delivery failed; the message stays queued.
+    NotDelivered(u64, String),
+    /// Missed messages of a channel could not be fetched; it is tried again.
+    NotFetched(ChannelId, String),
+}
+
+/// Everything about an inbox that people see.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InboxView {
+    /// The queues.
+    pub queues: Vec<QueueView>,
+    /// Messages that are perhaps delivered.
+    pub perhaps: usize,
+    /// The store refuses; why.
+    pub stuck: Option<CommitError>,
+    /// Boot time until which pairing is open.
+    pub pairing: Option<Duration>,
+}
+
+/// Messages for one agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueView {
+    /// Its binding.
+    pub binding: Arc<str>,
+    /// How many wait or are on their way.
+    pub waiting: usize,
+    /// Why the first is not delivered yet.
+    pub why: Option<String>,
+}

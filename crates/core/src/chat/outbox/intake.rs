@@ -1,0 +1,193 @@
+//! How entries become messages, and which are too old or too many for that.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::io::{Entry, Output, Told};
+use super::lane::{Doubt, Flow, Held, Lane};
+use super::machine::Outbox;
+use super::record::{Change, Key, Record};
+use crate::chat::{ChannelId, Draft, chunks, fences};
+use crate::limits;
+use crate::time::Now;
+
+impl Outbox {
+    pub(super) fn entries(
+        &mut self,
+        now: Now,
+        source: Arc<str>,
+        channel: ChannelId,
+        mut entries: Vec<Entry>,
+        cursor: Arc<str>,
+    ) {
+        if self.lane(&channel).is_none() {
+            return self.tell(Told::NoLane(channel));
+        }
+        // What nobody will see is counted, not cut into messages.
+        entries.retain(|entry| !entry.text.trim().is_empty());
+        let (mut left_out, mut fresh): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| entry.age > limits::OUTBOX_AGE);
+        left_out.extend(fresh.drain(..fresh.len().saturating_sub(limits::OUTBOX_ENTRIES)));
+        if let (Some(first), Some(last)) = (left_out.first(), left_out.last()) {
+            let key = Key { source: source.clone(), start: first.start, end: last.end, chunk: 0 };
+            self.count(now, &channel, key, left_out.len() as u64);
+        }
+        for entry in &fresh {
+            let key = Key { source: source.clone(), start: entry.start, end: entry.end, chunk: 0 };
+            for (chunk, text) in (0..).zip(messages(&entry.text, self.chunk)) {
+                let record = self.record(Key { chunk, ..key.clone() }, &channel, text, entry.age);
+                self.prepare(now, record);
+            }
+        }
+        self.shorten(now, &channel);
+        self.commits.add(Change::Cursor { source, state: cursor });
+        self.out.push_back(Output::Changed);
+    }
+
+    pub(super) fn say(&mut self, now: Now, key: Key, draft: Draft) {
+        if self.lane(&draft.channel).is_none() {
+            return self.tell(Told::NoLane(draft.channel));
+        }
+        let mut texts = messages(&draft.text, self.chunk).into_iter().peekable();
+        let mut chunk = key.chunk;
+        while let Some(text) = texts.next() {
+            let mut record = self.record(Key { chunk, ..key.clone() }, &draft.channel, text, Duration::ZERO);
+            record.reply_to = draft.reply_to.clone().filter(|_| chunk == key.chunk);
+            // People find what to press under the end.
+            record.buttons = if texts.peek().is_none() { draft.buttons.clone() } else { Vec::new() };
+            self.prepare(now, record);
+            chunk += 1;
+        }
+        self.shorten(now, &draft.channel);
+        self.out.push_back(Output::Changed);
+    }
+
+    fn record(&mut self, key: Key, channel: &ChannelId, text: String, age: Duration) -> Record {
+        self.seq += 1;
+        let (seq, generation) = (self.seq, self.generation);
+        Record {
+            key,
+            channel: channel.clone(),
+            seq,
+            text,
+            reply_to: None,
+            buttons: Vec::new(),
+            age,
+            skips: 0,
+            generation,
+        }
+    }
+
+    fn prepare(&mut self, now: Now, record: Record) {
+        let waits = |lane: &Lane| lane.queue.iter().any(|held| held.record.key == record.key);
+        if self.lanes.get(&record.channel).is_some_and(waits) {
+            return;
+        }
+        let batch = self.commits.add(Change::Prepare(Box::new(record.clone())));
+        if let Some(lane) = self.lanes.get_mut(&record.channel) {
+            lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, doubted: false });
+        }
+    }
+
+    /// One line at the end of the queue for entries that never were messages; an earlier such line there grows.
+    fn count(&mut self, now: Now, channel: &ChannelId, key: Key, entries: u64) {
+        let record = self.record(key, channel, skipped(entries), Duration::ZERO);
+        self.prepare(now, Record { skips: entries, ..record });
+        self.tell(Told::Skipped(channel.clone(), entries));
+        let Some(lane) = self.lanes.get(channel) else { return };
+        let at = lane.queue.len().saturating_sub(1);
+        if at > lane.begun() && lane.queue[at - 1].record.skips > 0 {
+            self.skip(now, channel, at - 1, at + 1);
+        }
+    }
+
+    /// Too much waits: the oldest that has not begun is left out.
+    fn shorten(&mut self, now: Now, channel: &ChannelId) {
+        let Some(lane) = self.lanes.get(channel) else { return };
+        let (begun, len) = (lane.begun(), lane.queue.len());
+        let (mut keep, mut entries) = (len, 0);
+        for at in (begun..len).rev().filter(|at| !is_same(lane, *at)) {
+            entries += 1;
+            if entries > limits::OUTBOX_ENTRIES || len - at > limits::OUTBOX_RECORDS {
+                break;
+            }
+            keep = at;
+        }
+        // A line alone is as short as it gets.
+        if keep > begun + 1 || (keep == begun + 1 && lane.queue[begun].record.skips == 0) {
+            self.skip(now, channel, begun, keep);
+        }
+    }
+
+    /// The first message is not sent any more if it is too old, nor are those after it that are. Whether that was so.
+    pub(super) fn expire(&mut self, now: Now, channel: &ChannelId) -> bool {
+        let Some(lane) = self.lanes.get(channel) else { return false };
+        if lane.doubt != Doubt::None || lane.flow != Flow::Idle {
+            return false;
+        }
+        let old = lane.queue.iter().take_while(|held| held.is_old(now.boot) || held.record.skips > 0);
+        let old: Vec<&Held> = old.collect();
+        if old.iter().all(|held| held.record.skips > 0) {
+            return false;
+        }
+        let count = old.len();
+        self.skip(now, channel, 0, count);
+        true
+    }
+
+    /// Puts one line in place of these messages of a queue.
+    fn skip(&mut self, now: Now, channel: &ChannelId, from: usize, to: usize) {
+        let Some(lane) = self.lanes.get_mut(channel) else { return };
+        let gone: Vec<Record> = lane.queue.drain(from..to).map(|held| held.record).collect();
+        let (Some(first), Some(last)) = (gone.first(), gone.last()) else { return };
+        let key = Key { source: Self::skipped_source(), start: first.seq, end: last.seq, chunk: 0 };
+        let earlier: u64 = gone.iter().map(|record| record.skips).sum();
+        let mut fresh = 0;
+        for (at, record) in gone.iter().enumerate() {
+            let same = at > 0 && gone[at - 1].key.same_entry(&record.key);
+            fresh += u64::from(record.skips == 0 && !same);
+        }
+        let skips = earlier + fresh;
+        let mut line = self.record(key, channel, skipped(skips), Duration::ZERO);
+        (line.seq, line.skips) = (first.seq, skips);
+        for record in &gone {
+            self.commits.add(Change::Skipped(record.key.clone()));
+        }
+        let batch = self.commits.add(Change::Prepare(Box::new(line.clone())));
+        if let Some(lane) = self.lanes.get_mut(channel) {
+            if from == 0 {
+                (lane.tries, lane.why) = (0, None);
+            }
+            lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go: None, doubted: false });
+        }
+        if fresh > 0 {
+            self.tell(Told::Skipped(channel.clone(), fresh));
+        }
+        self.out.push_back(Output::Changed);
+    }
+}
+
+/// Whether the message at this place belongs to the entry of the one before it.
+fn is_same(lane: &Lane, at: usize) -> bool {
+    let queue: &VecDeque<Held> = &lane.queue;
+    at > 0 && queue.get(at).is_some_and(|held| held.record.key.same_entry(&queue[at - 1].record.key))
+}
+
+/// What stands for so many entries.
+fn skipped(entries: u64) -> String {
+    format!("_(skipped {entries} {})_", if entries == 1 { "entry" } else { "entries" })
+}
+
+/// The messages of one text.
+fn messages(text: &str, limit: usize) -> Vec<String> {
+    let framed = fences(text);
+    let mut all = chunks(&framed, limit);
+    let more = all.len().saturating_sub(limits::OUTBOX_CHUNKS);
+    if more == 0 {
+        return all.into_iter().map(|chunk| chunk.text).collect();
+    }
+    all.truncate(limits::OUTBOX_CHUNKS - 1);
+    let rest = format!("_(skipped {} more messages of this entry)_", more + 1);
+    all.into_iter().map(|chunk| chunk.text).chain([rest]).collect()
+}

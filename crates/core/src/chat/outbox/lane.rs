@@ -1,0 +1,101 @@
+//! One channel: what waits for it, and what is known about the first of that.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::io::Attempt;
+use super::record::{LaneRow, Record};
+use crate::chat::MessageId;
+use crate::limits;
+
+/// A prepared message.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub record: Record,
+    /// Boot time at which the record's age was right.
+    pub as_of: Duration,
+    /// The batch that stores it.
+    pub batch: u64,
+    /// Boot time at which a person let it be sent however old it is.
+    pub let_go: Option<Duration>,
+    /// An attempt at it had an unknown end once, so that it may still arrive whatever is said of later ones.
+    pub doubted: bool,
+}
+
+impl Held {
+    /// How old what it says is now.
+    pub fn age(&self, boot: Duration) -> Duration {
+        self.record.age.saturating_add(boot.saturating_sub(self.as_of))
+    }
+
+    /// Whether it is not worth sending any more.
+    pub fn is_old(&self, boot: Duration) -> bool {
+        self.let_go.map_or_else(|| self.age(boot), |at| boot.saturating_sub(at)) > limits::OUTBOX_AGE
+    }
+}
+
+/// Whether the service may have the first message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It has not.
+    None,
+    /// It may, and remembers the nonce until this boot time.
+    Nonce(Duration),
+    /// It may; the channel has to be asked.
+    Ask,
+}
+
+/// What happens with the first message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Nothing.
+    Idle,
+    /// The lane's timer runs.
+    Waiting {
+        /// The service asked for it; otherwise it is not reachable.
+        limited: bool,
+    },
+    /// It is under way since then.
+    Sending { attempt: Attempt, since: Duration, reset: bool },
+    /// The channel is asked whether it has it.
+    Asking { attempt: Attempt, reset: bool },
+    /// Its end goes to the store.
+    Ending { batch: u64, sent: Option<MessageId> },
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub row: LaneRow,
+    pub queue: VecDeque<Held>,
+    pub doubt: Doubt,
+    pub flow: Flow,
+    /// Tries of the first message that came to nothing.
+    pub tries: u32,
+    /// Why it is not sent yet.
+    pub why: Option<String>,
+    /// Grows with use.
+    pub used: u64,
+}
+
+impl Lane {
+    pub fn new(row: LaneRow, used: u64) -> Lane {
+        Lane { row, queue: VecDeque::new(), doubt: Doubt::None, flow: Flow::Idle, tries: 0, why: None, used }
+    }
+
+    /// Whether nothing is lost when it is forgotten but the last message's name.
+    pub fn is_spare(&self) -> bool {
+        self.queue.is_empty() && self.row.parked.is_none()
+    }
+
+    /// How many of the first messages must not be left out: the first if it is under way or may be there, and the rest of
+    /// an entry that people have begun to read.
+    pub fn begun(&self) -> usize {
+        let Some(front) = self.queue.front() else { return 0 };
+        let busy = !matches!(self.flow, Flow::Idle | Flow::Waiting { .. }) || self.doubt != Doubt::None;
+        if !busy && front.record.key.chunk == 0 {
+            return 0;
+        }
+        let same = |held: &&Held| held.record.key.same_entry(&front.record.key);
+        self.queue.iter().take_while(same).count()
+    }
+}

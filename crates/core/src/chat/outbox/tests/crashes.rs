@@ -1,0 +1,67 @@
+//! A holder dies at any moment, and the next one goes on.
+
+use std::time::Duration;
+
+use super::world::*;
+
+#[test]
+fn five_hundred_deaths_between_the_answer_and_the_commit_double_and_lose_nothing() {
+    let mut world = World::new();
+    for n in 0..500u64 {
+        let text = if n % 3 == 0 { "Done.".to_owned() } else { format!("entry {n}") };
+        // The commit of the message and then the request: the holder dies with the answer in its hands.
+        world.dies_in = Some(3);
+        world.entries(n, S, &[&text]);
+        assert_eq!(world.outbox.snapshot(world.now).generation, n + 2, "it died");
+        world.pass(Duration::from_secs(n % 200));
+        assert_eq!(world.service.posts.len() as u64, n + 1);
+    }
+    world.pass(MIN * 10);
+    assert_eq!(world.service.posts.len(), 500);
+    assert_eq!(world.told, []);
+    assert_eq!(world.outbox.snapshot(world.now).depth, 0);
+}
+
+#[test]
+fn a_death_between_request_and_arrival_doubles_nothing() {
+    let mut world = World::new();
+    for n in 0..100u64 {
+        world.fates.push_back(Fate::Late(Duration::from_millis(n * 37)));
+        world.dies_in = Some(3);
+        world.entries(n, S, &[&format!("entry {n}")]);
+        world.pass(S * 10);
+    }
+    world.pass(MIN * 10);
+    let texts: Vec<String> = (0..100).map(|n| format!("entry {n}")).collect();
+    assert_eq!(world.service.texts(), texts);
+}
+
+#[test]
+fn a_death_at_each_step_of_three_messages_doubles_and_loses_nothing() {
+    for step in 0..16 {
+        let mut world = World::new();
+        world.dies_in = Some(step);
+        world.entries(0, S, &["one", "two", "three"]);
+        // A holder that died before the first commit is followed by one that reads the same again.
+        world.entries(0, S, &["one", "two", "three"]);
+        world.pass(MIN);
+        assert_eq!(world.service.texts(), ["one", "two", "three"], "step {step}");
+        assert_eq!(world.told, [], "step {step}");
+    }
+}
+
+#[test]
+fn a_long_text_that_was_half_sent_is_finished_by_the_next_holder() {
+    let long: String = (0..300).map(|n| format!("line {n} of a long answer\n")).collect();
+    let mut whole = World::new();
+    whole.entries(0, S, &[&long]);
+    let expected: Vec<String> = whole.service.texts().iter().map(|&t| t.to_owned()).collect();
+    assert_eq!(expected.len(), 4);
+    for step in 2..14 {
+        let mut world = World::new();
+        world.dies_in = Some(step);
+        world.entries(0, S, &[&long]);
+        world.pass(MIN);
+        assert_eq!(world.service.texts(), expected, "step {step}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What is too old or too much.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::world::*;
+use crate::chat::{Button, Draft, Look, SendError};
+use crate::limits;
+
+fn later() -> Fate {
+    Fate::Refused(SendError::Later("no route".to_owned()))
+}
+
+#[test]
+fn entries_older_than_half_an_hour_become_one_line() {
+    let mut world = World::new();
+    world.entries(0, MIN * 31, &["a", "b", "c"]);
+    world.entries(3, MIN * 29, &["d"]);
+    assert_eq!(world.service.texts(), ["_(skipped 3 entries)_", "d"]);
+    assert_eq!(world.told, [Told::Skipped(channel("c1"), 3)]);
+}
+
+#[test]
+fn of_more_than_two_hundred_entries_only_the_newest_are_said() {
+    let mut world = World::new();
+    let texts: Vec<String> = (0..1400).map(|n| format!("old {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for (from, part) in (0..).step_by(500).zip(texts.chunks(500)) {
+        world.entries(from, MIN, part);
+    }
+    world.pass(MIN * 10);
+    let said = world.service.texts();
+    // The first ones were under way before anybody knew how many there are.
+    assert_eq!(said[said.len() - 200..], texts[1200..]);
+    let lines = said.iter().filter(|text| text.starts_with("_(skipped")).count();
+    assert!(lines <= 2 && said.len() <= 200 + 7, "{said:?}");
+    let skipped: u64 = world.told.iter().map(|told| if let Told::Skipped(_, n) = told { *n } else { 0 }).sum();
+    assert_eq!(skipped as usize + said.len() - lines, 1400);
+}
+
+#[test]
+fn what_waited_too_long_for_its_holder_becomes_one_line() {
+    let mut world = World::new();
+    world.fates.extend(vec![later(); 3]);
+    world.entries(0, S, &["a", "b", "c"]);
+    world.now = world.now.plus(MIN * 31);
+    world.die();
+    world.entries(3, S, &["d"]);
+    world.pass(MIN);
+    assert_eq!(world.service.texts(), ["_(skipped 3 entries)_", "d"]);
+    assert_eq!(world.told, [Told::Skipped(channel("c1"), 3)]);
+    assert_eq!(world.compares, 1, "the first one might have been there");
+}
+
+#[test]
+fn what_may_have_been_sent_by_a_dead_holder_is_looked_for_before_it_counts_as_skipped() {
+    let mut world = World::new();
+    world.dies_in = Some(3);
+    world.fates.push_back(Fate::Good);
+    world.now = world.now.plus(S);
+    let now = world.now;
+    world.entries(0, S, &["a"]);
+    assert_eq!(world.service.texts(), ["a"]);
+    // The same again, with nobody there for an hour.
+    let mut world = World::new();
+    world.now = now;
+    world.fates.push_back(Fate::Hangs(true));
+    world.entries(0, S, &["a", "b"]);
+    world.now = world.now.plus(MIN * 60);
+    world.die();
+    world.pass(MIN);
+    assert_eq!(world.service.texts(), ["a", "_(skipped 1 entry)_"]);
+}
+
+#[test]
+fn lines_that_wait_become_one_line() {
+    let mut world = World::new();
+    world.fates.push_back(later());
+    world.entries(0, S, &["first"]);
+    world.entries(1, MIN * 40, &["a", "b"]);
+    world.entries(3, MIN * 40, &["c"]);
+    world.pass(S * 2);
+    assert_eq!(world.service.texts(), ["first", "_(skipped 3 entries)_"]);
+    assert_eq!(world.told, [Told::Skipped(channel("c1"), 2), Told::Skipped(channel("c1"), 1)]);
+}
+
+#[test]
+fn an_entry_without_end_is_cut_and_says_so() {
+    let mut world = World::new();
+    world.entries(0, S, &[&"word ".repeat(1 << 20)]);
+    world.pass(MIN);
+    assert_eq!(world.service.posts.len(), limits::OUTBOX_CHUNKS);
+    let last = world.service.texts()[limits::OUTBOX_CHUNKS - 1].to_owned();
+    assert!(last.starts_with("_(skipped 2") && last.ends_with("more messages of this entry)_"), "{last}");
+}
+
+#[test]
+fn a_new_channel_takes_the_lane_that_was_idle_for_longest() {
+    let mut world = World::new();
+    for n in 0..limits::OUTBOX_LANES as u64 + 1 {
+        world.entries_in(&format!("c{n}"), n, S, &["hello"]);
+    }
+    assert_eq!(world.service.posts.len(), limits::OUTBOX_LANES + 1);
+    assert_eq!(world.store.lanes.len(), limits::OUTBOX_LANES);
+    assert!(world.store.lanes.iter().all(|lane| lane.channel != channel("c0")));
+}
+
+#[test]
+fn with_all_lanes_at_work_no_more_of_a_transcript_is_read() {
+    let mut world = World::new();
+    world.fates.extend(vec![later(); limits::OUTBOX_LANES]);
+    for n in 0..limits::OUTBOX_LANES as u64 {
+        world.entries_in(&format!("c{n}"), n, S, &["hello"]);
+    }
+    assert!(world.outbox.takes(&channel("c0")) && !world.outbox.takes(&channel("another")));
+    world.entries_in("another", 100, S, &["hello"]);
+    assert_eq!(world.told, [Told::NoLane(channel("another"))]);
+    assert!(!world.store.cursors.values().any(|cursor| &**cursor == "101"));
+}
+
+#[test]
+fn a_place_that_moved_over_nothing_waits_a_little_for_company() {
+    let mut world = World::new();
+    world.entries(0, S, &["  "]);
+    world.entries(1, S, &[""]);
+    assert_eq!(world.store.cursors.len(), 0);
+    world.pass(limits::OUTBOX_CURSOR_LAG);
+    assert_eq!(&*world.store.cursors[&source()], "2");
+    assert_eq!(world.outbox.poll_timeout(world.now).map(|left| left > S * 30), Some(true), "nothing else to do");
+}
+
+#[test]
+fn what_is_pressed_stands_under_the_end_of_a_text_and_the_answer_at_its_beginning() {
+    let mut world = World::new();
+    let button = Button { id: "ask:1:allow".to_owned(), label: "Allow".to_owned(), look: Look::Good };
+    let reply_to = Some(crate::chat::MessageId::parse("77").unwrap());
+    let draft = Draft {
+        channel: channel("c1"),
+        text: "word ".repeat(600),
+        nonce: String::new(),
+        reply_to: reply_to.clone(),
+        buttons: vec![button.clone()],
+    };
+    let key = Key::single("ask:1");
+    world.give(Input::Say { key: key.clone(), draft: draft.clone() });
+    world.give(Input::Say { key: key.clone(), draft });
+    let drafts: Vec<&Draft> = world.sends.iter().map(|(_, draft)| draft).collect();
+    assert_eq!(drafts.len(), 2);
+    assert_eq!((&drafts[0].reply_to, drafts[0].buttons.len()), (&reply_to, 0));
+    assert_eq!((&drafts[1].reply_to, &drafts[1].buttons), (&None, &vec![button]));
+    let second = Key { chunk: 1, ..key };
+    let message = world.service.posts[1].id.clone();
+    assert!(world.seen.contains(&Output::Posted { key: second, message }));
+}
+
+#[test]
+fn waits_grow_to_a_minute() {
+    let mut world = World::new();
+    world.fates.extend(vec![later(); 100]);
+    world.entries(0, S, &["one"]);
+    world.pass(MIN * 10);
+    let made = 100 - world.fates.len();
+    assert!((15..=25).contains(&made), "{made}");
+    let wait = world.outbox.snapshot(world.now).lanes[0].next_try.unwrap() - world.now.boot;
+    assert!(wait <= Duration::from_secs(60));
+}

@@ -1,0 +1,6 @@
+mod crashes;
+mod limits_and_age;
+mod model;
+mod seat;
+mod sends;
+mod world;

@@ -1,0 +1,154 @@
+//! Random histories of a service that loses answers and of holders that die: nothing is posted twice, what is not posted
+//! is told, and each channel keeps its order.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::world::*;
+use crate::chat::{Scope, SendError};
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// So many entries in a channel, and whether they say the same.
+    Entries(u8, u8, bool),
+    Pass(Duration),
+    Die,
+    DieIn(usize),
+    HandOver,
+    Fate(Fate),
+    Full(u32),
+    Retry,
+    Online,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    let parked = |scope| Fate::Refused(SendError::Permanent { scope, code: "1".to_owned(), text: "no".to_owned() });
+    prop_oneof![
+        3 => Just(Fate::Good),
+        3 => Just(Fate::AnswerLost),
+        2 => Just(Fate::RequestLost),
+        2 => (0u64..60_000).prop_map(|ms| Fate::Late(Duration::from_millis(ms))),
+        1 => any::<bool>().prop_map(Fate::Hangs),
+        2 => Just(Fate::Refused(SendError::Later("no route".to_owned()))),
+        1 => Just(parked(Scope::Message)),
+        1 => Just(parked(Scope::Channel)),
+        1 => Just(Fate::DiskFull),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0u8..2, 1u8..4, any::<bool>()).prop_map(|(c, n, same)| Step::Entries(c, n, same)),
+        4 => (0u64..20_000).prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
+        2 => (0u64..400).prop_map(|s| Step::Pass(Duration::from_secs(s))),
+        1 => (0u64..4000).prop_map(|s| Step::Pass(Duration::from_secs(s))),
+        2 => Just(Step::Die),
+        4 => (0usize..8).prop_map(Step::DieIn),
+        1 => Just(Step::HandOver),
+        5 => fate().prop_map(Step::Fate),
+        1 => (1u32..4).prop_map(Step::Full),
+        1 => Just(Step::Retry),
+        1 => Just(Step::Online),
+    ]
+}
+
+/// What each channel should say, in order.
+type Wanted = BTreeMap<String, Vec<String>>;
+
+fn carry_out(world: &mut World, wanted: &mut Wanted, at: &mut u64, step: Step) {
+    match step {
+        Step::Entries(c, count, same) => {
+            let name = format!("c{c}");
+            let text = |n: u64| if same { "Done.".to_owned() } else { format!("entry {n}") };
+            let texts: Vec<String> = (*at..*at + u64::from(count)).map(text).collect();
+            let refs: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let end = (*at + u64::from(count)).to_string();
+            let read = |world: &World| world.store.cursors.get(&source()).is_some_and(|cursor| **cursor == *end);
+            world.entries_in(&name, *at, Duration::ZERO, &refs);
+            // Whoever died before it was stored is followed by one who reads it again; a full disk is waited for.
+            for _ in 0..10 {
+                if read(world) {
+                    break;
+                }
+                world.pass(S * 2);
+                if !read(world) {
+                    world.entries_in(&name, *at, Duration::ZERO, &refs);
+                }
+            }
+            assert!(read(world));
+            *at += u64::from(count);
+            wanted.entry(name).or_default().extend(texts);
+        }
+        Step::Pass(time) => world.pass(time),
+        Step::Die => world.die(),
+        Step::DieIn(outputs) => world.dies_in = Some(outputs),
+        Step::HandOver => {
+            world.give(Input::Drain);
+            world.pass(S * 4);
+            world.die();
+        }
+        Step::Fate(fate) => world.fates.push_back(fate),
+        Step::Full(times) => world.full = times,
+        Step::Retry => world.give(Input::Retry { channel: None, unknown: false }),
+        Step::Online => world.give(Input::Online),
+    }
+}
+
+fn check(world: &World, wanted: &Wanted) -> Result<(), TestCaseError> {
+    for (name, wanted) in wanted {
+        let here = world.service.posts.iter().filter(|post| post.channel == channel(name));
+        let said: Vec<&str> = here.map(|p| p.text.as_str()).filter(|text| !text.starts_with("_(skipped")).collect();
+        // Nothing twice.
+        let count = |text: &str, all: &[&str]| all.iter().filter(|t| **t == text).count();
+        let refs: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        for text in &said {
+            prop_assert!(count(text, &said) <= count(text, &refs), "{name}: {text} twice in {said:?}");
+        }
+        // What is missing is told, one by one.
+        let told: u64 = world
+            .told
+            .iter()
+            .map(|told| match told {
+                Told::Skipped(c, n) if *c == channel(name) => *n,
+                _ => 0,
+            })
+            .sum();
+        let view = world.outbox.snapshot(world.now);
+        let troubles = view.troubles.iter().filter(|trouble| trouble.channel == channel(name)).count();
+        let missing = wanted.len() - said.len();
+        prop_assert!(missing <= told as usize + troubles, "{name}: {missing} missing, {told} skipped, {troubles} told");
+        // What was refused and let again goes to the end; everything else keeps its order.
+        let mut next = 0;
+        let mut late = 0;
+        for text in said.iter().filter(|text| **text != "Done.") {
+            let place: usize = text[6..].parse().unwrap();
+            late += usize::from(place < next);
+            next = next.max(place);
+        }
+        let refused = world.told.iter().filter(|told| matches!(told, Told::Parked(..))).count();
+        prop_assert!(late <= refused, "{name}: {said:?}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_is_posted_twice_and_nothing_is_lost_untold(steps in prop::collection::vec(step(), 1..60)) {
+        let (mut world, mut wanted, mut at) = (World::new(), Wanted::new(), 0);
+        for step in steps {
+            carry_out(&mut world, &mut wanted, &mut at, step);
+        }
+        world.fates.clear();
+        (world.full, world.dies_in) = (0, None);
+        world.give(Input::Retry { channel: None, unknown: false });
+        world.pass(MIN * 20);
+        prop_assert_eq!(world.outbox.snapshot(world.now).depth, 0);
+        check(&world, &wanted)?;
+        let over = world.store.rows.values().all(|(_, standing, _)| *standing != Standing::Prepared);
+        prop_assert!(over, "{:?}", world.store.rows);
+    }
+}

@@ -1,0 +1,246 @@
+//! One message, and what a service does with it.
+
+use super::super::*;
+use super::world::*;
+use crate::chat::{CommitError, MessageId, Scope, SendError};
+
+fn refused(scope: Scope) -> Fate {
+    Fate::Refused(SendError::Permanent { scope, code: "10003".to_owned(), text: "Unknown Channel".to_owned() })
+}
+
+#[test]
+fn a_message_is_stored_with_the_place_that_was_read_before_it_is_sent() {
+    let mut outbox = World::new().outbox;
+    let now = World::new().now;
+    let entry = Entry { start: 5, end: 9, age: S, text: "hello".to_owned() };
+    outbox.handle(
+        now,
+        Input::Entries { source: source(), channel: channel("c1"), entries: vec![entry], cursor: "9".into() },
+    );
+    assert_eq!(outbox.poll_output(), Some(Output::Changed));
+    let Some(Output::Commit { ticket, generation: 1, changes }) = outbox.poll_output() else { panic!() };
+    let key = Key { source: source(), start: 5, end: 9, chunk: 0 };
+    let [Change::Prepare(record), Change::Cursor { source: of, state }] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!((&record.key, record.text.as_str(), record.seq, record.age), (&key, "hello", 1, S));
+    assert_eq!((&**of, &**state), ("transcript-1", "9"));
+    assert_eq!(outbox.poll_output(), None, "nothing is sent before the commit");
+    outbox.handle(now, Input::Committed(ticket, Ok(Vec::new())));
+    let Some(Output::Send { generation: 1, draft, .. }) = outbox.poll_output() else { panic!() };
+    assert_eq!((draft.text.as_str(), draft.nonce.as_str()), ("hello", key.nonce().as_str()));
+    assert_eq!(draft.nonce.len(), 24);
+}
+
+#[test]
+fn a_nonce_depends_on_every_part_of_the_key_and_on_nothing_else() {
+    let key = Key { source: source(), start: 5, end: 9, chunk: 0 };
+    assert_eq!(key.nonce(), key.clone().nonce());
+    let others = [
+        Key { source: "transcript-2".into(), ..key.clone() },
+        Key { start: 4, ..key.clone() },
+        Key { end: 10, ..key.clone() },
+        Key { chunk: 1, ..key.clone() },
+    ];
+    for other in others {
+        assert_ne!(other.nonce(), key.nonce(), "{other}");
+    }
+}
+
+#[test]
+fn two_equal_entries_are_two_messages() {
+    let mut world = World::new();
+    world.entries(0, S, &["Done.", "Done."]);
+    assert_eq!(world.service.texts(), ["Done.", "Done."]);
+}
+
+#[test]
+fn an_entry_that_is_read_again_is_not_said_again() {
+    let mut world = World::new();
+    world.entries(0, S, &["one", "two"]);
+    world.entries(0, S, &["one", "two", "three"]);
+    assert_eq!(world.service.texts(), ["one", "two", "three"]);
+}
+
+#[test]
+fn an_entry_that_is_read_again_while_it_waits_is_sent_once() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::Refused(SendError::Later("no route".to_owned())));
+    world.entries(0, S, &["one"]);
+    world.entries(0, S, &["one"]);
+    world.pass(MIN);
+    assert_eq!(world.service.texts(), ["one"]);
+}
+
+#[test]
+fn the_next_message_waits_for_the_end_of_the_last_to_be_stored() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::DiskFull);
+    world.entries(0, S, &["one", "two"]);
+    assert_eq!(world.service.texts(), ["one"]);
+    assert_eq!(world.outbox.snapshot(world.now).stuck, Some(CommitError::Full));
+    world.pass(S * 3);
+    assert_eq!(world.service.texts(), ["one", "two"]);
+    assert_eq!(world.outbox.snapshot(world.now).stuck, None);
+}
+
+#[test]
+fn within_two_minutes_an_unknown_message_is_sent_again_with_its_nonce() {
+    let mut world = World::new();
+    world.fates.extend([Fate::AnswerLost, Fate::RequestLost]);
+    world.entries(0, S, &["one"]);
+    world.pass(S * 10);
+    let nonces: Vec<&str> = world.sends.iter().map(|(_, draft)| draft.nonce.as_str()).collect();
+    assert_eq!(nonces, vec![Key { source: source(), start: 0, end: 1, chunk: 0 }.nonce(); 3]);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one"], 0));
+}
+
+#[test]
+fn after_two_minutes_the_channel_is_asked_and_one_match_is_the_message() {
+    let mut world = World::new();
+    world.entries(0, S, &["one"]);
+    world.fates.push_back(Fate::AnswerLost);
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 7]);
+    world.entries(1, S, &["two", "three"]);
+    world.pass(MIN * 5);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two", "three"], 1));
+    assert_eq!(world.told, []);
+}
+
+#[test]
+fn a_message_that_the_channel_has_not_is_sent() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::RequestLost);
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 7]);
+    world.entries(0, S, &["one"]);
+    world.pass(MIN * 5);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one"], 1));
+}
+
+#[test]
+fn several_matches_are_told_as_unknown_and_the_channel_goes_on() {
+    let mut world = World::new();
+    world.entries(0, S, &["zero"]);
+    // Somebody else uses the bot.
+    for nonce in ["x", "y"] {
+        let draft = crate::chat::Draft {
+            channel: channel("c1"),
+            text: "one".to_owned(),
+            nonce: nonce.to_owned(),
+            reply_to: None,
+            buttons: Vec::new(),
+        };
+        world.service.post(world.now.boot, &draft).unwrap();
+    }
+    world.dies_in = Some(2);
+    world.entries(1, S, &["one", "two"]);
+    world.pass(MIN);
+    let key = Key { source: source(), start: 1, end: 2, chunk: 0 };
+    let why = "the channel has several messages like it".to_owned();
+    assert_eq!(world.told, [Told::Unknown(key.clone(), why.clone())]);
+    assert_eq!(world.service.texts(), ["zero", "one", "one", "two"]);
+    let view = world.outbox.snapshot(world.now);
+    let trouble = Trouble { key, channel: channel("c1"), unknown: true, reason: why, text: "one".to_owned() };
+    assert_eq!(view.troubles, [trouble]);
+
+    world.give(Input::Retry { channel: None, unknown: false });
+    assert_eq!(world.outbox.snapshot(world.now).troubles.len(), 1, "nobody said that it should be sent blindly");
+    world.give(Input::Retry { channel: None, unknown: true });
+    assert_eq!(world.service.texts(), ["zero", "one", "one", "two", "one"]);
+}
+
+#[test]
+fn a_comparison_goes_by_what_the_service_makes_of_a_text() {
+    let mut world = World::new();
+    world.dies_in = Some(2);
+    world.entries(0, S, &["    a block\r\nand more  "]);
+    world.pass(S);
+    assert_eq!(world.service.posts.len(), 1);
+    assert_eq!(world.told, []);
+}
+
+#[test]
+fn a_refused_message_is_parked_alone_and_goes_to_the_end_when_a_person_lets_it() {
+    let mut world = World::new();
+    world.fates.push_back(refused(Scope::Message));
+    world.entries(0, S, &["bad", "good"]);
+    let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
+    assert_eq!(world.told, [Told::Parked(key, "Unknown Channel (10003)".to_owned())]);
+    assert_eq!(world.service.texts(), ["good"]);
+    world.die();
+    world.give(Input::Retry { channel: Some(channel("c1")), unknown: false });
+    assert_eq!(world.service.texts(), ["good", "bad"]);
+    assert_eq!(world.outbox.snapshot(world.now).troubles, []);
+}
+
+#[test]
+fn a_channel_that_is_gone_is_parked_and_the_others_go_on() {
+    let mut world = World::new();
+    world.fates.push_back(refused(Scope::Channel));
+    world.entries(0, S, &["one", "two"]);
+    world.entries_in("c2", 2, S, &["three"]);
+    assert_eq!(world.told, [Told::ChannelParked(channel("c1"), "Unknown Channel (10003)".to_owned())]);
+    world.pass(MIN * 40);
+    assert_eq!(world.service.texts(), ["three"]);
+    world.die();
+    let view = world.outbox.snapshot(world.now);
+    assert_eq!((view.depth, view.lanes[0].parked.as_deref()), (2, Some("Unknown Channel (10003)")));
+    world.give(Input::Retry { channel: Some(channel("c1")), unknown: false });
+    assert_eq!(world.service.texts(), ["three", "one", "two"], "a person wants them, however old they are");
+}
+
+#[test]
+fn a_token_that_does_not_hold_any_more_ends_it() {
+    let mut world = World::new();
+    world.fates.push_back(refused(Scope::Seat));
+    world.entries(0, S, &["one"]);
+    assert_eq!(world.seen.last(), Some(&Output::Failed("Unknown Channel (10003)".to_owned())));
+    world.entries(1, S, &["two"]);
+    world.pass(MIN);
+    assert_eq!(world.service.texts(), [""; 0]);
+    assert!(!world.outbox.takes(&channel("c1")), "nothing is read from the transcript while nobody speaks");
+}
+
+#[test]
+fn a_limit_is_waited_for_and_order_is_kept() {
+    let mut world = World::new();
+    world.entries(0, S, &["1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(world.service.texts().len(), 5);
+    world.pass(S * 4);
+    assert_eq!(world.service.texts().len(), 5);
+    world.pass(S);
+    assert_eq!(world.service.texts(), ["1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(world.sends.len(), 8);
+}
+
+#[test]
+fn a_send_that_hangs_has_the_client_reset_and_its_late_end_changes_nothing() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::Hangs(true));
+    world.entries(0, S, &["one", "two"]);
+    world.pass(S * 119);
+    assert!(!world.seen.contains(&Output::Reset));
+    world.pass(S);
+    assert!(world.seen.contains(&Output::Reset));
+    let (attempt, _) = world.sends[0];
+    world.pass(S * 14);
+    assert_eq!(world.service.texts(), ["one"]);
+    world.pass(S * 3);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 1));
+    world.give(Input::Sent(attempt, Ok(MessageId::parse("999999").unwrap())));
+    assert_eq!(world.sends.len(), 2);
+    assert_eq!(world.store.lanes[0].last, Some(MessageId::parse("000002").unwrap()));
+}
+
+#[test]
+fn what_waits_for_the_network_is_tried_at_once_when_it_is_back() {
+    let mut world = World::new();
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 6]);
+    world.entries(0, S, &["one"]);
+    world.pass(S * 40);
+    assert_eq!(world.service.texts(), [""; 0]);
+    let lane = &world.outbox.snapshot(world.now).lanes[0];
+    assert_eq!(lane.why.as_deref(), Some("no route"));
+    world.fates.clear();
+    world.give(Input::Online);
+    world.pass(std::time::Duration::ZERO);
+    assert_eq!(world.service.texts(), ["one"]);
+}
