@@ -39,7 +39,10 @@ acknowledged results included; the work is a tool `echo` inside the daemon that 
 echo as a stdio server; they check no token, accept a foreign Origin, and keep no result. The floor keeps and checks nothing.
 Memory is PSS where it is compared: relay and daemon share the pages of one binary. Added cost is an upper bound: everything
 between the floor and ours at 1 in flight, with envelope, ids, acknowledgement and status beside auth, policy, argument check
-and timeline.";
+and timeline.
+Durable admissions: bare SQLite is one table with a unique id, at 16 one thread that commits what waits; nats-server syncs each
+message. All are on the disk of the temporary folder. Output through worker and relay: one process with both, each piece on disk
+before it is acknowledged; the plain WebSocket keeps nothing. Stored operations: both homes in turns, each started anew.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
