@@ -1,5 +1,7 @@
 //! Finds where a transcript is begun or gone on with.
 
+use std::collections::VecDeque;
+
 use super::cursor::{Cursor, Likeness, Look};
 use super::follow::{At, Doing, Follow};
 use super::io::{Output, Told};
@@ -12,7 +14,7 @@ impl Follow {
     pub(super) fn return_to(&mut self, now: Now, cursor: Cursor, look: Option<Look>) {
         let Some(bound) = &mut self.bound else { return };
         match look {
-            Some(look) if look.place == cursor.file.place => self.stand_near(now, &cursor, &look),
+            Some(look) if look.place == cursor.file.place => self.stand_near(now, &cursor, &look, VecDeque::new()),
             look => {
                 self.out.push_back(Output::Find(bound.binding.transcript.clone(), cursor.file.clone()));
                 bound.doing = Doing::Finding(cursor, look);
@@ -21,14 +23,14 @@ impl Follow {
     }
 
     /// In the file at the path, if what the cursor says is no other one.
-    pub(super) fn stand_near(&mut self, now: Now, cursor: &Cursor, look: &Look) {
+    pub(super) fn stand_near(&mut self, now: Now, cursor: &Cursor, look: &Look, after: VecDeque<Look>) {
         let (told, generation, offset) = match cursor.file.likeness(look) {
             Likeness::Other => (Some(Told::Replaced), cursor.generation + 1, 0),
             _ if look.size < cursor.offset => (Some(Told::Truncated), cursor.generation + 1, look.size),
             _ => (None, cursor.generation, cursor.offset),
         };
         self.out.extend(told.map(Output::Told));
-        self.stand(now, Position::new(look, generation, offset));
+        self.stand(now, Position::new(look, generation, offset).before(after));
     }
 
     pub(super) fn found(&mut self, now: Now, found: Option<Look>) {
@@ -38,12 +40,12 @@ impl Follow {
             (Some(old), next) if cursor.file.likeness(&old) == Likeness::Same && old.size >= cursor.offset => {
                 let mut position = Position::new(&old, cursor.generation, cursor.offset);
                 position.until = Until::Empty;
-                position.next = next;
+                position.next = next.into_iter().collect();
                 self.stand(now, position);
             }
             (other, Some(look)) => {
                 self.out.extend(other.map(|o| Output::Close(o.place)));
-                self.stand_near(now, &cursor, &look);
+                self.stand_near(now, &cursor, &look, VecDeque::new());
             }
             (other, None) => {
                 self.out.extend(other.map(|o| Output::Close(o.place)));

@@ -33,7 +33,7 @@ pub struct Look {
 pub struct FileId {
     /// Where it was.
     pub place: Place,
-    /// Of its head, this many bytes count; a file that is shorter than a head grows.
+    /// Of its head, this many bytes count: those that were delivered. What follows may still be written anew.
     pub head: u64,
     /// SHA-256 of those, in hexadecimal.
     pub hash: String,
@@ -70,9 +70,10 @@ impl Cursor {
 }
 
 impl FileId {
-    pub(super) fn of(look: &Look) -> FileId {
-        let head = &look.head[..look.head.len().min(limits::TRANSCRIPT_HEAD)];
-        FileId { place: look.place, head: head.len() as u64, hash: hash(head) }
+    /// Of a file that begins with this, and was delivered up to `offset`.
+    pub(super) fn of(place: Place, head: &[u8], offset: u64) -> FileId {
+        let length = head.len().min(limits::TRANSCRIPT_HEAD).min(usize::try_from(offset).unwrap_or(usize::MAX));
+        FileId { place, head: length as u64, hash: hash(&head[..length]) }
     }
 
     pub(super) fn likeness(&self, look: &Look) -> Likeness {

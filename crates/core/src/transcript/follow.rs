@@ -195,19 +195,18 @@ impl Follow {
                 self.read_on(now);
             }
             (At::File(position), Some(look)) if look.place == position.place() => {
-                let dropped = position.next.take();
+                let dropped = std::mem::take(&mut position.next);
+                self.out.extend(dropped.iter().map(|d| Output::Close(d.place)));
                 match position.look(&look) {
                     Seen::Same => {}
                     Seen::Truncated => self.out.push_back(Output::Told(Told::Truncated)),
                     Seen::Replaced => self.out.push_back(Output::Told(Told::Replaced)),
                 }
-                self.out.extend(dropped.map(|d| Output::Close(d.place)));
                 self.read_on(now);
             }
             (At::File(position), Some(look)) => {
                 position.until = Until::Empty;
-                let dropped = position.next.replace(look.clone()).filter(|d| d.place != look.place);
-                self.out.extend(dropped.map(|d| Output::Close(d.place)));
+                self.out.extend(position.follow_by(look).map(Output::Close));
                 self.read_on(now);
             }
         }
@@ -287,7 +286,7 @@ impl Follow {
     fn at_end(&mut self, now: Now) {
         let Some(bound) = &mut self.bound else { return };
         let At::File(position) = &mut bound.at else { return };
-        if position.next.is_none() {
+        if position.next.is_empty() {
             return self.settle(now);
         }
         if let Some(entry) = position.rest(&mut bound.skipped) {
@@ -295,14 +294,15 @@ impl Follow {
             self.out.push_back(Output::Entries { entries: vec![entry], cursor: position.cursor.clone() });
             return;
         }
-        let Some(next) = position.next.take() else { return };
         let cursor = position.cursor.clone();
+        let mut after = std::mem::take(&mut position.next);
+        let Some(next) = after.pop_front() else { return };
         self.out.push_back(Output::Close(cursor.file.place));
         if cursor.file.likeness(&next) == Likeness::Copy {
-            return self.stand_near(now, &cursor, &next);
+            return self.stand_near(now, &cursor, &next, after);
         }
         self.out.push_back(Output::Told(Told::Rotated));
-        self.stand(now, Position::new(&next, cursor.generation + 1, 0));
+        self.stand(now, Position::new(&next, cursor.generation + 1, 0).before(after));
     }
 
     /// Nothing is left to read for now.

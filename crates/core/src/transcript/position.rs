@@ -1,5 +1,7 @@
 //! A place in an open file, and the lines that are found there.
 
+use std::collections::VecDeque;
+
 use super::cursor::{Cursor, FileId, Look, Place};
 use super::line::{Line, read_line};
 use super::{Entry, Told};
@@ -18,8 +20,8 @@ pub(super) enum Until {
 pub(super) struct Position {
     pub cursor: Cursor,
     pub until: Until,
-    /// What stands at the path instead of this file.
-    pub next: Option<Look>,
+    /// What stood at the path since, the last of them now.
+    pub next: VecDeque<Look>,
     /// The cursor is to be kept even if nothing is said.
     pub fresh: bool,
     /// As far as the file is known, for finding out whether it is still the same.
@@ -43,9 +45,9 @@ pub(super) enum Seen {
 impl Position {
     pub fn new(look: &Look, generation: u64, offset: u64) -> Position {
         Position {
-            cursor: Cursor { generation, file: FileId::of(look), offset },
+            cursor: Cursor { generation, file: FileId::of(look.place, &look.head, offset), offset },
             until: Until::Size(look.size),
-            next: None,
+            next: VecDeque::new(),
             fresh: true,
             head: look.head.clone(),
             tail: Vec::new(),
@@ -59,6 +61,22 @@ impl Position {
         Position { skipping: true, ..Position::new(look, generation, look.size) }
     }
 
+    /// Other files come after this one.
+    pub fn before(self, next: VecDeque<Look>) -> Position {
+        let until = if next.is_empty() { self.until } else { Until::Empty };
+        Position { until, next, ..self }
+    }
+
+    /// This file stands at the path now. Which one is not needed any more, because more of them came than are kept.
+    pub fn follow_by(&mut self, look: Look) -> Option<Place> {
+        if self.next.back().is_some_and(|last| last.place == look.place) {
+            self.next.pop_back();
+        }
+        let dropped = (self.next.len() >= limits::TRANSCRIPT_FILES).then(|| self.next.pop_back()).flatten();
+        self.next.push_back(look);
+        dropped.map(|look| look.place)
+    }
+
     pub fn place(&self) -> Place {
         self.cursor.file.place
     }
@@ -69,27 +87,34 @@ impl Position {
 
     /// A new look at the same place.
     pub fn look(&mut self, look: &Look) -> Seen {
+        let same = self.head.iter().zip(&look.head).take_while(|(a, b)| a == b).count();
         let known = self.head.len().min(look.head.len());
-        self.next = None;
-        let seen = if self.head[..known] != look.head[..known] {
+        let delivered = usize::try_from(self.cursor.offset).unwrap_or(usize::MAX);
+        if same < known.min(delivered) {
             self.begin(look, 0);
-            Seen::Replaced
-        } else if look.size < self.cursor.offset {
+            return Seen::Replaced;
+        }
+        if look.size < self.cursor.offset {
             self.begin(look, look.size);
-            Seen::Truncated
-        } else {
-            if look.size < self.read_to {
-                // Only of a line that was not whole.
-                self.tail.clear();
-                self.skipping = false;
-                self.read_to = self.cursor.offset;
-            }
-            Seen::Same
-        };
+            return Seen::Truncated;
+        }
+        if look.size < self.read_to || same < known {
+            // Only of a line that was not whole.
+            self.tail.clear();
+            self.skipping = false;
+            self.read_to = self.cursor.offset;
+        }
         self.head.clone_from(&look.head);
-        self.cursor.file = FileId::of(look);
         self.until = Until::Size(look.size);
-        seen
+        self.identify();
+        Seen::Same
+    }
+
+    /// More of the head is delivered, perhaps.
+    fn identify(&mut self) {
+        if self.cursor.file.head < limits::TRANSCRIPT_HEAD as u64 {
+            self.cursor.file = FileId::of(self.place(), &self.head, self.cursor.offset);
+        }
     }
 
     fn begin(&mut self, look: &Look, offset: u64) {
@@ -127,6 +152,7 @@ impl Position {
                 self.tail.extend_from_slice(rest);
             }
         }
+        self.identify();
         (entries, self.cursor.offset > before)
     }
 

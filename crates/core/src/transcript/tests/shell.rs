@@ -64,8 +64,6 @@ pub struct Shell {
     pub disk: Disk,
     pub follow: Follow,
     pub open: BTreeSet<u64>,
-    /// Files that were open once.
-    pub seen: BTreeSet<u64>,
     /// What was kept, with the generation it belongs to.
     pub kept: Vec<(u64, Entry)>,
     pub cursor: Option<Cursor>,
@@ -90,7 +88,6 @@ impl Shell {
             disk: Disk::default(),
             follow: Follow::new(),
             open: BTreeSet::new(),
-            seen: BTreeSet::new(),
             kept: Vec::new(),
             cursor: None,
             start: Start::End,
@@ -197,13 +194,12 @@ impl Shell {
                 Output::Changed => {}
             }
         }
-        assert!(self.open.len() <= 2, "{:?} are open", self.open);
+        assert!(self.open.len() <= 1 + limits::TRANSCRIPT_FILES, "{:?} are open", self.open);
         assert!(self.follow.poll_timeout(self.now).is_none_or(|wait| wait <= Duration::from_secs(2)));
     }
 
     fn open(&mut self, look: Option<&Look>) {
         self.open.extend(look.map(|l| l.place.inode));
-        self.seen.extend(look.map(|l| l.place.inode));
     }
 
     fn find(&self, path: Arc<str>, file: &FileId) -> Option<Look> {

@@ -72,17 +72,33 @@ impl World {
         self.written.retain(|_, (file, end)| *file != inode || *end <= from);
     }
 
+    /// Whoever follows will find this file, wherever it goes.
+    fn is_known(&self, inode: u64) -> bool {
+        let left = self.shell.cursor.as_ref().is_some_and(|c| c.file.place.inode == inode);
+        left || (self.up && self.shell.open.contains(&inode))
+    }
+
+    /// A process that begins anew knows the file at the path and the one it left, if that still has a name.
+    fn forget(&mut self) {
+        let names = &self.shell.disk.names;
+        let left = self.shell.cursor.as_ref().map(|c| c.file.place.inode);
+        let left = left.filter(|left| names.values().any(|inode| inode == left));
+        let known = [names.get(PATH).copied(), left];
+        self.written.retain(|_, (file, _)| known.contains(&Some(*file)));
+    }
+
     fn away(&mut self) {
         // A line that was not whole never will be.
         self.torn = None;
         if let Some(inode) = self.shell.disk.names.get(OLD).copied()
             && self.shell.disk.names.contains_key(PATH)
+            && !(self.up && self.shell.open.contains(&inode))
         {
             self.excuse(inode, 0);
         }
         // Nobody knows of a file that came and went between two looks.
         if let Some(inode) = self.shell.disk.names.get(PATH).copied()
-            && !self.shell.seen.contains(&inode)
+            && !self.is_known(inode)
         {
             self.excuse(inode, 0);
         }
@@ -93,6 +109,7 @@ impl World {
         if self.up {
             self.shell.poll();
             if self.shell.dies && matches!(self.shell.follow.poll_timeout(self.shell.now), None) {
+                self.forget();
                 self.shell.restart();
             }
         }
@@ -135,6 +152,7 @@ impl World {
             }
             Step::Poll => self.poll(),
             Step::Down => {
+                self.forget();
                 self.shell.down();
                 self.up = false;
             }
