@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdfast_core::limits;
+
 /// A file operation that failed, with the path it was about.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -125,6 +127,20 @@ pub fn free_space(dir: &Path) -> Option<u64> {
     }
     #[cfg(windows)]
     crate::platform::free_space(dir)
+}
+
+/// Whether the disk of a folder has come so close to full that output waits: less than [`limits::SPOOL_FLOOR`] and less than a
+/// quarter of it left. What is left is for those who make room: ledgers and stores that have to write before they can forget.
+pub fn is_nearly_full(dir: &Path) -> bool {
+    #[cfg(unix)]
+    let size = nix::sys::statvfs::statvfs(dir).ok().map(|stat| {
+        #[allow(clippy::useless_conversion, reason = "the fields differ in width between platforms")]
+        u64::from(stat.blocks()).saturating_mul(u64::from(stat.fragment_size()))
+    });
+    #[cfg(windows)]
+    let size: Option<u64> = None;
+    let floor = limits::SPOOL_FLOOR.min(size.map_or(u64::MAX, |size| size / 4));
+    free_space(dir).is_some_and(|free| free < floor)
 }
 
 #[cfg_attr(not(unix), allow(unused_mut))]

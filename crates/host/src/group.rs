@@ -29,6 +29,14 @@ pub(crate) fn lives(group: u32) -> bool {
         && identity::has_living_member(group)
 }
 
+/// Kills one process.
+#[cfg(unix)]
+pub(crate) fn kill_one(process: u32) {
+    if let Some(process) = pid(process) {
+        let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
 /// Never 0 or 1: those would be our own group and everybody.
 #[cfg(unix)]
 fn pid(group: u32) -> Option<nix::unistd::Pid> {
@@ -38,6 +46,9 @@ fn pid(group: u32) -> Option<nix::unistd::Pid> {
 /// A job object cannot be asked, only ended, and its handle is the child's.
 #[cfg(windows)]
 pub(crate) fn signal(_group: u32, _signal: Signal) {}
+
+#[cfg(windows)]
+pub(crate) fn kill_one(_process: u32) {}
 
 #[cfg(windows)]
 pub(crate) fn lives(_group: u32) -> bool {

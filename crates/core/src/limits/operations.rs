@@ -64,6 +64,7 @@ limits! {
     SPOOL_RUN_MAX: u64 = 256 * MIB as u64, "bytes", "Unacknowledged output of one run.";
     SPOOL_RUN_MIN: u64 = 16 * MIB as u64, "bytes", "A run starts only when this much room can be promised to it.";
     SPOOL_TOTAL_MAX: u64 = 2 * GIB, "bytes", "Unacknowledged output of all runs of one worker.";
+    SPOOL_FLOOR: u64 = 64 * MIB as u64, "bytes", "A run's output waits when less than this, and less than a quarter of the disk, is left: the rest is for stores that must write before they can forget.";
     SPOOL_RETRY: Duration = secs(1), "time", "How often a runner that found the disk full tries again.";
     RUNNER_LINE_MAX: usize = 512 * KIB, "bytes", "One line between worker and runner.";
     RUNNER_NEWS: Duration = millis(5), "time", "Growth of output is told to the worker at most this often.";

@@ -129,7 +129,7 @@ pub struct End {
     pub lease_expired: Option<u64>,
     /// Output given up in the middle, in bytes.
     pub dropped: u64,
-    /// Processes that left the tree and lived on.
+    /// Processes that had left the tree. They live on if the program ended by itself, and were killed if it was.
     pub escaped: Vec<u32>,
     /// When.
     pub at: UnixMs,

@@ -191,6 +191,12 @@ impl Runner {
         }
     }
 
+    /// Whether it was ended by somebody or by its time: then what left its tree is ended too. A program that ended by itself may
+    /// leave one behind on purpose.
+    pub const fn ends_everything(&self) -> bool {
+        self.end.killed || self.end.timed_out || self.end.lease_expired.is_some()
+    }
+
     /// What is to be done next.
     pub fn poll_output(&mut self) -> Option<RunnerOutput> {
         self.out.pop_front()

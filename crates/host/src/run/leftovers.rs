@@ -66,7 +66,7 @@ mod unix {
             // The number of one that is gone may be somebody else's soon.
             groups.retain(|group| group::lives(*group));
             groups.iter().for_each(|group| group::signal(*group, Signal::Kill));
-            left.living.iter().for_each(|pid| kill_one(*pid));
+            left.living.iter().for_each(|pid| group::kill_one(*pid));
             left.ended.extend(&left.living);
             if (left.living.is_empty() && groups.is_empty()) || Instant::now() >= deadline {
                 break;
@@ -115,12 +115,6 @@ mod unix {
             all.extend(members.lines().filter_map(|line| line.parse::<u32>().ok()));
         }
         all
-    }
-
-    fn kill_one(pid: u32) {
-        if let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 1) {
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
-        }
     }
 
     fn mark(identity: &Identity) -> String {

@@ -9,6 +9,7 @@ use holdfast_core::operation::Stream;
 use holdfast_core::run::Segment;
 
 use super::reader::segments;
+use crate::files::is_nearly_full;
 use crate::run::sync_folder;
 
 /// Appends output to the segments of a run. What the disk does not take is kept until it does: no byte is lost or doubled.
@@ -97,6 +98,9 @@ impl Track {
 
     fn file(&mut self, folder: &std::path::Path, segment: Segment) -> io::Result<&mut File> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != segment) {
+            if segment.number > 0 && is_nearly_full(folder) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
             let mut options = OpenOptions::new();
             options.append(true).create(true);
             #[cfg(unix)]

@@ -165,15 +165,12 @@ impl Shell {
             let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX);
             let wait = wait.min(limits::SHELL_TURN_MAX).min(self.publish(now));
             tokio::select! {
-                event = inbox.recv() => {
-                    let mut event = event;
-                    for _ in 0..limits::LINK_BATCH {
-                        // The task holds a sender of its own, so the channel never ends.
-                        let Some(next) = event else { break };
-                        if !self.take(next) {
+                // The task holds a sender of its own, so the channel never ends.
+                Some(event) = inbox.recv() => {
+                    for event in batch(event, &mut inbox) {
+                        if !self.take(event) {
                             return self.close().await;
                         }
-                        event = inbox.try_recv().ok();
                     }
                 }
                 news = self.sockets.next() => {
@@ -406,5 +403,27 @@ impl Shell {
         self.observer.status(&status);
         self.status.send_replace(Arc::new(status));
         Duration::MAX
+    }
+}
+
+/// An event and those that wait behind it, at most [`limits::LINK_BATCH`] in all; whatever is not taken stays in line.
+fn batch<T>(first: T, inbox: &mut mpsc::UnboundedReceiver<T>) -> impl Iterator<Item = T> {
+    std::iter::once(first).chain(std::iter::from_fn(|| inbox.try_recv().ok()).take(limits::LINK_BATCH - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_event_is_lost_between_two_batches() {
+        let (events, mut inbox) = mpsc::unbounded_channel();
+        for number in 1..=2 * limits::LINK_BATCH {
+            events.send(number).unwrap();
+        }
+        let first = inbox.try_recv().unwrap();
+        let taken: Vec<_> = batch(first, &mut inbox).collect();
+        assert_eq!(taken, (1..=limits::LINK_BATCH).collect::<Vec<_>>());
+        assert_eq!(inbox.try_recv(), Ok(limits::LINK_BATCH + 1));
     }
 }

@@ -7,8 +7,9 @@ use holdfast_core::operation::{OnFull, OnLeaseExpiry, Stream};
 
 use crate::args::duration;
 
-const RUN_HELP: &str = "Ends with the program's own exit code; with 125 if it did not start, was cancelled or its outcome is \
-unknown. Ctrl-C stops watching and leaves it running.";
+const RUN_HELP: &str = "Ends with the program's own exit code; with 125 if it did not start, was cancelled, its outcome is unknown, \
+or output is missing: the relay keeps the first 1 MiB and the last 64 MiB of each stream, so a watcher that is slower than its program \
+by more than that misses what lies between, and is told how much. Ctrl-C stops watching and leaves it running.";
 
 #[derive(Debug, Subcommand)]
 pub enum Op {
@@ -51,7 +52,11 @@ pub enum Op {
     /// Cancel an operation, whether the relay can be reached or not
     Cancel {
         /// Its id
-        operation: String,
+        #[arg(required_unless_present = "session", conflicts_with = "session")]
+        operation: Option<String>,
+        /// Everything that was started under this name, and what will be
+        #[arg(long)]
+        session: Option<String>,
     },
 }
 
@@ -72,7 +77,7 @@ pub struct Run {
     /// Kill it after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// A session it belongs to
+    /// A name under which operations can be cancelled together
     #[arg(long)]
     pub session: Option<String>,
     /// The same key again is the same operation: it is watched, not run a second time

@@ -18,9 +18,17 @@ pub const NO_EXIT_CODE: u8 = 125;
 pub async fn to_the_end(folders: &Folders, id: &str, stream: Option<Stream>, offset: u64) -> Result<ExitCode, Failure> {
     let follower = Follower::new(folders.dirs()?, id);
     let progress = Progress::new(id);
-    let view = watch(&follower, &progress, stream, offset).await?;
+    let watched = watch(&follower, &progress, stream, offset).await?;
     progress.end();
-    end(folders, &view)
+    end(folders, &watched)
+}
+
+/// What came of watching an operation.
+pub struct Watched {
+    /// How it ended.
+    pub view: OperationView,
+    /// Output that was not kept, in bytes.
+    pub missing: u64,
 }
 
 /// The same; returns how it ended.
@@ -29,39 +37,39 @@ pub async fn watch(
     progress: &Progress,
     stream: Option<Stream>,
     offset: u64,
-) -> Result<OperationView, Failure> {
+) -> Result<Watched, Failure> {
     let view = follower.view(|why| progress.say(waits(why))).await?;
     let wanted = |one: &Stream| stream.is_none_or(|asked| asked == *one);
     let wanted: Vec<Stream> = view.streams().iter().copied().filter(wanted).collect();
-    match wanted[..] {
-        [] => {}
+    let missing = match wanted[..] {
+        [] => 0,
         [one] => copy(follower, progress, one, offset).await?,
         [one, other, ..] => {
-            tokio::try_join!(copy(follower, progress, one, offset), copy(follower, progress, other, offset))?;
+            let both = (copy(follower, progress, one, offset), copy(follower, progress, other, offset));
+            let (one, other) = tokio::try_join!(both.0, both.1)?;
+            one + other
         }
-    }
+    };
     // Whatever has no output of its own ends too.
-    let mut view = follower.view(|why| progress.say(waits(why))).await?;
-    while !view.state.is_final() {
-        tokio::time::sleep(holdfast_core::limits::RECONNECT_STEADY).await;
-        view = follower.view(|why| progress.say(waits(why))).await?;
-    }
-    Ok(view)
+    Ok(Watched { view: follower.end(|why| progress.say(waits(why))).await?, missing })
 }
 
-async fn copy(follower: &Follower, progress: &Progress, stream: Stream, mut at: u64) -> Result<(), Failure> {
+/// Returns how many bytes were not kept.
+async fn copy(follower: &Follower, progress: &Progress, stream: Stream, mut at: u64) -> Result<u64, Failure> {
+    let mut missing = 0;
     loop {
         match follower.next(stream, at, |why| progress.say(waits(why))).await? {
             Piece::Bytes { bytes, next, end } => {
                 progress.around(&bytes, || write(stream, &bytes))?;
                 at = next;
                 if end {
-                    return Ok(());
+                    return Ok(missing);
                 }
                 progress.say(format!("{} bytes of {}", at, stream.as_str()));
             }
             Piece::Gone(next) => {
                 progress.around(b"\n", || tell_gap(stream, next - at));
+                missing += next - at;
                 at = next;
             }
         }
@@ -89,8 +97,9 @@ pub fn tell_gap(stream: Stream, bytes: u64) {
     eprintln!("holdfast: {bytes} bytes of {} were not kept", stream.as_str());
 }
 
-/// The exit code of an operation's end, after a word about it if it is no program's own.
-pub fn end(folders: &Folders, view: &OperationView) -> Result<ExitCode, Failure> {
+/// The exit code of an operation's end, after a word about it if it is no program's own. Output with a hole in it is no success.
+pub fn end(folders: &Folders, watched: &Watched) -> Result<ExitCode, Failure> {
+    let view = &watched.view;
     if folders.json {
         eprintln!("{}", serde_json::to_string(view).map_err(|e| Failure::plain(e.to_string()))?);
     }
@@ -99,6 +108,7 @@ pub fn end(folders: &Folders, view: &OperationView) -> Result<ExitCode, Failure>
         _ => None,
     };
     match exit.map(|exit| (exit.code, exit.signal)) {
+        Some(_) if watched.missing > 0 => Ok(ExitCode::from(NO_EXIT_CODE)),
         Some((Some(code), _)) => Ok(ExitCode::from(u8::try_from(code & 0xff).unwrap_or(NO_EXIT_CODE))),
         // As a shell says it.
         Some((None, Some(signal))) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(NO_EXIT_CODE))),

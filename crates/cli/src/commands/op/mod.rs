@@ -5,12 +5,14 @@ mod follow;
 mod progress;
 mod run;
 
+use std::collections::VecDeque;
 use std::io::Read as _;
 use std::process::ExitCode;
 
 use bytes::Bytes;
 use holdfast_core::command::Command as Ask;
-use holdfast_core::operation::{Kind, Outcome, Request, Stream};
+use holdfast_core::limits;
+use holdfast_core::operation::{Kind, Outcome, Request, State, Stream};
 use holdfast_host::api::client::{Follower, Holder, OperationView, Piece};
 use serde_json::json;
 
@@ -23,6 +25,9 @@ use crate::print;
 
 /// Of one piece of input; the local API takes no more at once.
 const PIECE: usize = 32 * 1024;
+
+/// Pieces on their way at once: fewer than a runner lets wait, so that a program that does not read makes this command wait.
+const ON_THE_WAY: usize = limits::RUNNER_INPUT_WAITING / 2;
 
 pub async fn op(folders: &Folders, op: Op) -> Result<ExitCode, Failure> {
     match op {
@@ -56,7 +61,12 @@ pub async fn op(folders: &Folders, op: Op) -> Result<ExitCode, Failure> {
                 print::table(&operations.iter().map(row).collect(), &columns);
             }
         }
-        Op::Cancel { operation } => {
+        Op::Cancel { session: Some(session), operation: _ } => {
+            holder(folders).await?.operation_cancel_session(&session).await?;
+            super::told(folders, &json!({"session": session}), &format!("{session} is cancelled"))?;
+        }
+        Op::Cancel { session: None, operation } => {
+            let operation = operation.unwrap_or_default();
             // The relay first, because it may not have sent it yet; then this machine, which the relay may not reach.
             let there = holder(folders).await?.operation_cancel(&operation).await;
             let here = ask(&folders.dirs()?, Ask::OperationCancel { operation: operation.clone() }).await;
@@ -109,6 +119,7 @@ async fn input(folders: &Folders, id: &str, close: bool) -> Result<(), Failure> 
 
 /// Passes stdin on to its end. Each piece has a key of its own, so that a piece whose answer was lost is not given twice.
 async fn send_stdin(follower: &Follower, session: &str, pty: bool, close: bool) -> Result<(), Failure> {
+    let mut on_the_way = VecDeque::new();
     for count in 0u64.. {
         let data = tokio::task::spawn_blocking(|| {
             let mut piece = vec![0; PIECE];
@@ -124,12 +135,29 @@ async fn send_stdin(follower: &Follower, session: &str, pty: bool, close: bool) 
             false if ended && !close => break,
             false => Request::ExecStdin { data, close: ended },
         };
-        follower.input(&request, &format!("cli-{session}-{count}"), |_| {}).await?;
+        on_the_way.push_back(follower.input(&request, &format!("cli-{session}-{count}"), |_| {}).await?);
+        if on_the_way.len() == ON_THE_WAY
+            && let Some(first) = on_the_way.pop_front()
+        {
+            taken(&first).await?;
+        }
         if ended {
             break;
         }
     }
+    for piece in on_the_way {
+        taken(&piece).await?;
+    }
     Ok(())
+}
+
+/// Waits until a piece was given to the program.
+async fn taken(piece: &Follower) -> Result<(), Failure> {
+    let view = piece.end(|_| {}).await?;
+    match view.state {
+        State::Completed => Ok(()),
+        _ => Err(Failure::plain(format!("the program did not take its input: {}", shown_state(&view)))),
+    }
 }
 
 /// Names this run of the command, so that no other's keys are its own.

@@ -30,7 +30,11 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
     let session = format!("{:016x}", rand_key());
     // With a key of its own, an answer that was lost is asked for again, never a second run.
     let key = args.key.unwrap_or_else(|| format!("cli-{session}"));
-    let started = holder(folders).await?.operation_start(&request, args.session.as_deref(), Some(&key), None).await?;
+    // Whoever starts nothing here is told at once; from then on it is waited for.
+    holder(folders).await?;
+    let away = |why: &str| eprintln!("holdfast: {}", print::shown(why));
+    let session_name = args.session.as_deref();
+    let (follower, started) = Follower::start(folders.dirs()?, &request, session_name, &key, away).await?;
     let id = started.id.to_string();
     if args.detach {
         match folders.json {
@@ -39,17 +43,19 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let follower = Follower::new(folders.dirs()?, id.as_str());
     let progress = Progress::new(&id);
     let input = async {
-        if args.stdin {
-            send_stdin(&follower, &session, false, true).await?;
+        if args.stdin
+            && let Err(error) = send_stdin(&follower, &session, false, true).await
+        {
+            // Its end says more than that it takes no more input.
+            progress.around(b"\n", || error.tell(folders.json));
         }
-        std::future::pending::<Result<(), Failure>>().await
+        std::future::pending::<()>().await
     };
     let ended = tokio::select! {
         ended = follow::watch(&follower, &progress, None, 0) => ended?,
-        Err(error) = input => return Err(error),
+        () = input => return Ok(ExitCode::FAILURE),
         _ = tokio::signal::ctrl_c() => {
             progress.end();
             match folders.json {

@@ -61,6 +61,12 @@ impl Holder {
         answer(self.asked(Method::POST, &format!("/api/operations/{id}/cancel"))).await
     }
 
+    /// Cancels what was started under a session's name, and what will be.
+    pub async fn operation_cancel_session(&self, session: &str) -> Result<(), CommandError> {
+        let request = self.asked(Method::POST, "/api/operations/cancel-session").json(&json!({"session": session}));
+        accepted(request.send().await.map_err(silent)?).await.map(drop)
+    }
+
     /// The newest operations, at most [`limits::CONTROL_LIST_MAX`].
     pub async fn operations(&self, living: bool) -> Result<Vec<OperationView>, CommandError> {
         #[derive(Deserialize)]
@@ -123,9 +129,39 @@ impl Follower {
         self.patiently(async |holder| holder.operation(&self.id).await, away).await
     }
 
-    /// Gives it input; the key makes a repetition harmless.
-    pub async fn input(&self, request: &Request, key: &str, away: impl Fn(&str)) -> Result<(), CommandError> {
-        self.patiently(async |holder| holder.operation_input(&self.id, request, key).await.map(drop), away).await
+    /// Starts it: that is, what is followed is the operation of this key, started now or before.
+    pub async fn start(
+        dirs: Dirs,
+        request: &Request,
+        session: Option<&str>,
+        key: &str,
+        away: impl Fn(&str),
+    ) -> Result<(Follower, OperationView), CommandError> {
+        let mut follower = Follower { dirs, id: String::new() };
+        let start = async |holder: &Holder| holder.operation_start(request, session, Some(key), None).await;
+        let started = follower.patiently(start, away).await?;
+        follower.id = started.id.to_string();
+        Ok((follower, started))
+    }
+
+    /// Gives it input; the key makes a repetition harmless. What is returned follows the input on its way.
+    pub async fn input(&self, request: &Request, key: &str, away: impl Fn(&str)) -> Result<Follower, CommandError> {
+        let give = async |holder: &Holder| holder.operation_input(&self.id, request, key).await;
+        let given = self.patiently(give, away).await?;
+        Ok(Follower { dirs: self.dirs.clone(), id: given.id.to_string() })
+    }
+
+    /// Waits for its end, looking now and then.
+    pub async fn end(&self, away: impl Fn(&str)) -> Result<OperationView, CommandError> {
+        let mut pause = limits::OPERATION_LOOK_MIN;
+        loop {
+            let view = self.view(&away).await?;
+            if view.state.is_final() {
+                return Ok(view);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(limits::RECONNECT_STEADY);
+        }
     }
 
     async fn patiently<T>(

@@ -23,7 +23,7 @@ use crate::link::clock::Turns;
 use crate::local_socket::{self, Accepted, Listener};
 use crate::run::boot_clock;
 use crate::run::folder::{EXIT, LEADER, write};
-use crate::{files, identity, spool};
+use crate::{files, group, identity, spool};
 
 /// A runner and all it owns.
 pub(super) struct Own {
@@ -117,7 +117,12 @@ impl Own {
                 Event::Fed(Ok(bytes)) => self.fed(bytes),
                 Event::Fed(Err(_)) => self.close_input(),
                 Event::Exited(code, signal) => self.program_ended(code, signal),
-                Event::Gone(escaped) => self.handle(RunnerInput::Gone { escaped }),
+                Event::Gone(escaped) => {
+                    if self.machine.ends_everything() {
+                        escaped.iter().for_each(|process| group::kill_one(*process));
+                    }
+                    self.handle(RunnerInput::Gone { escaped });
+                }
                 Event::Connected(stream) => self.greet(stream).await,
                 Event::Asked(Some(ask)) => self.handle(RunnerInput::Asked(ask)),
                 Event::Asked(None) => self.doors.talk = None,
