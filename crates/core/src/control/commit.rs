@@ -211,10 +211,6 @@ impl Control {
 
     pub(super) fn committed(&mut self, now: Now, ticket: Ticket, result: Result<Found, Refused>) {
         let Some(purpose) = self.commits.remove(&ticket) else { return };
-        match result {
-            Ok(_) => self.refused_since = None,
-            Err(_) => _ = self.refused_since.get_or_insert(now.boot),
-        }
         match (purpose, result) {
             (Purpose::Operation(id), Ok(_)) => self.flown(&id),
             (Purpose::Operation(id), Err(_)) => self.refused(now, &id),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::SocketId;
 use super::record::{Change, Found, Record, SessionCancel};
 use crate::code::Code;
-use crate::id::{LedgerId, OperationId, RunId, RuntimeId};
+use crate::id::{OperationId, RunId};
 use crate::operation::{Failure, Request, State, Streams};
 use crate::policy::Role;
 use crate::status::UnixMs;
 use crate::wire::close::Close;
-use crate::wire::worker::{HostInfo, WorkerFrame};
+use crate::wire::worker::WorkerFrame;
 
 /// One request of a client. The shell never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,50 +251,15 @@ pub struct View {
     pub ending: bool,
 }
 
-/// Where the worker is. Times are boot times.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// No socket.
-    Away {
-        /// Since when; `None`: it was never seen in this life of the relay.
-        since: Option<Duration>,
-    },
-    /// Said hello, and tells what it has.
-    Recovering(Live),
-    /// Recovered.
-    Live(Live),
-}
-
-/// A connected worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Live {
-    /// Its socket.
-    pub socket: SocketId,
-    /// Since when it is in this place (boot time).
-    pub since: Duration,
-    /// When its last byte came (boot time).
-    pub heard: Duration,
-    /// Its ledger.
-    pub ledger: LedgerId,
-    /// Its process life.
-    pub runtime: RuntimeId,
-    /// Its machine.
-    pub host: HostInfo,
-}
-
-/// The machine as a whole, for status and metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The machine as a whole, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Where the worker is.
-    pub place: Place,
+    /// The worker is connected and recovered.
+    pub live: bool,
     /// Operations that have not ended; at most [`crate::limits::OPERATIONS_HELD_MAX`].
     pub held: usize,
     /// Of them never sent.
     pub queued: usize,
     /// Output that the worker is known to have written and that is not committed here, in bytes.
     pub behind: u64,
-    /// When a worker with another ledger was last refused (boot time).
-    pub in_use_at: Option<Duration>,
-    /// Since when the store refuses to commit (boot time).
-    pub refused_since: Option<Duration>,
 }

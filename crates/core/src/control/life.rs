@@ -14,7 +14,6 @@ use crate::id::{OperationId, RunId};
 use crate::limits;
 use crate::operation::{Failure, Outcome, State, Stream, Streams};
 use crate::status::UnixMs;
-use crate::time::Now;
 use crate::wire::worker::Report;
 
 /// What the worker waits to hear once an end is committed.
@@ -293,9 +292,9 @@ impl Control {
     }
 
     /// No worker will come back.
-    pub(super) fn revoke(&mut self, now: Now) {
+    pub(super) fn revoke(&mut self) {
         self.revoked = true;
-        self.close_all(now);
+        self.close_all();
         let ids: Vec<OperationId> = self.living.keys().cloned().collect();
         for id in ids {
             if self.living.get(&id).is_some_and(|living| living.sent) {

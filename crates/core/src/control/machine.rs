@@ -8,7 +8,7 @@ use rand::{RngCore as _, SeedableRng as _};
 
 use super::SocketId;
 use super::commit::Purpose;
-use super::io::{Input, Note, Output, Place, Snapshot, Ticket, View};
+use super::io::{Input, Note, Output, Snapshot, Ticket, View};
 use super::life::Living;
 use super::record::{Loaded, SessionCancel};
 use super::recovery::Phase;
@@ -58,10 +58,6 @@ pub struct Control {
     pub(super) line: Option<Line>,
     /// A socket that has not said hello.
     pub(super) candidate: Option<SocketId>,
-    /// Since when there is no line.
-    pub(super) away_since: Option<Duration>,
-    pub(super) in_use_at: Option<Duration>,
-    pub(super) refused_since: Option<Duration>,
     pub(super) revoked: bool,
     pub(super) timers: TimerTable<Timer>,
     pub(super) out: VecDeque<Output>,
@@ -83,9 +79,6 @@ impl Control {
             gathered: 0,
             line: None,
             candidate: None,
-            away_since: None,
-            in_use_at: None,
-            refused_since: None,
             revoked: false,
             timers: TimerTable::default(),
             out: VecDeque::new(),
@@ -107,12 +100,12 @@ impl Control {
             Input::CancelSession { ask, cancel } => self.cancel_session(ask, cancel),
             Input::Connected { socket } => self.connected(now, socket),
             Input::Frame { socket, frame } => self.frame(now, socket, frame),
-            Input::Unreadable { socket } => self.unreadable(now, socket),
+            Input::Unreadable { socket } => self.unreadable(socket),
             Input::Heard { socket, at } => self.heard(socket, at),
-            Input::Closed { socket } => self.closed(now, socket),
+            Input::Closed { socket } => self.closed(socket),
             Input::Committed { ticket, result } => self.committed(now, ticket, result),
             Input::CancelAll => self.cancel_all(),
-            Input::Revoke => self.revoke(now),
+            Input::Revoke => self.revoke(),
         }
     }
 
@@ -121,7 +114,7 @@ impl Control {
         while let Some(timer) = self.timers.expired(now) {
             match timer {
                 Timer::Hello => self.hello_late(),
-                Timer::Step => self.step_late(now),
+                Timer::Step => self.step_late(),
                 Timer::Beat => self.beat(now),
                 Timer::Life => self.life_due(now),
                 Timer::Lease => self.renew(now),
@@ -161,12 +154,10 @@ impl Control {
     /// The machine as a whole.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            place: self.line.as_ref().map_or(Place::Away { since: self.away_since }, Line::place),
+            live: self.is_live(),
             held: self.living.len(),
             queued: self.living.values().filter(|living| !living.sent).count(),
             behind: self.living.values().map(Living::behind).fold(0, u64::saturating_add),
-            in_use_at: self.in_use_at,
-            refused_since: self.refused_since,
         }
     }
 

@@ -27,7 +27,7 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 
-pub use io::{Accepted, AskId, Input, Live, Loss, Note, Output, Place, Refused, Snapshot, Start, Ticket, View};
+pub use io::{Accepted, AskId, Input, Loss, Note, Output, Refused, Snapshot, Start, Ticket, View};
 pub use machine::Control;
 pub use record::{Change, Found, Loaded, Record, SessionCancel, evidence};
 

@@ -33,7 +33,7 @@ impl Control {
             self.set(now, Timer::Step, limits::WORKER_HANDSHAKE);
         }
         match frame {
-            WorkerFrame::Hello { .. } => self.lose(now, Loss::Protocol, Some(CLOSE_PROTOCOL)),
+            WorkerFrame::Hello { .. } => self.lose(Loss::Protocol, Some(CLOSE_PROTOCOL)),
             WorkerFrame::RecoveryState { recovery_id, operations, .. } => {
                 self.recovery_state(now, &recovery_id, operations);
             }
@@ -95,15 +95,15 @@ impl Control {
         self.flush_queue();
     }
 
-    pub(super) fn step_late(&mut self, now: Now) {
-        self.lose(now, Loss::Late, Some(CLOSE_RECOVERY));
+    pub(super) fn step_late(&mut self) {
+        self.lose(Loss::Late, Some(CLOSE_RECOVERY));
     }
 
     /// The worker's answer. What was asked for and is not in it never reached the ledger.
     pub(super) fn recovery_state(&mut self, now: Now, recovery: &RecoveryId, reports: Vec<Report>) {
         let Some(line) = self.line.as_mut().filter(|line| line.recovery == *recovery) else { return };
         if line.phase != Phase::Asked {
-            return self.lose(now, Loss::Protocol, Some(CLOSE_PROTOCOL));
+            return self.lose(Loss::Protocol, Some(CLOSE_PROTOCOL));
         }
         line.phase = Phase::Replaying;
         line.sessions = self.sessions.keys().cloned().collect();
@@ -156,10 +156,9 @@ impl Control {
     pub(super) fn recovery_complete(&mut self, now: Now, recovery: &RecoveryId) {
         let Some(line) = self.line.as_mut().filter(|line| line.recovery == *recovery) else { return };
         if line.phase != Phase::Replaying {
-            return self.lose(now, Loss::Protocol, Some(CLOSE_PROTOCOL));
+            return self.lose(Loss::Protocol, Some(CLOSE_PROTOCOL));
         }
         line.phase = Phase::Live;
-        line.since = now.boot;
         line.lease = false;
         line.words.push_back(ControlFrame::RecoveryReady { recovery_id: recovery.clone(), lease_ms: lease_ms() });
         let socket = line.socket;

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::io::{Live, Loss, Note, Output, Place};
+use super::io::{Loss, Note, Output};
 use super::machine::{Control, Timer};
 use super::{SocketId, recovery::Phase};
-use crate::id::{LedgerId, OperationId, RecoveryId, RunId, RuntimeId};
+use crate::id::{LedgerId, OperationId, RecoveryId, RunId};
 use crate::limits;
 use crate::operation::Stream;
 use crate::time::Now;
 use crate::wire::close::{Close, INCOMPATIBLE, REVOKED};
 use crate::wire::worker::{
-    CLOSE_IN_USE, CLOSE_PROTOCOL, CLOSE_RECOVERY, CLOSE_REPLACED, ControlFrame, HostInfo, WORKER_PROTOCOL, WorkerFrame,
+    CLOSE_IN_USE, CLOSE_PROTOCOL, CLOSE_RECOVERY, CLOSE_REPLACED, ControlFrame, WORKER_PROTOCOL, WorkerFrame,
 };
 
 /// The socket that said hello, and what is to be written to it. What it did not take is not missed: a new socket begins with
@@ -22,13 +22,10 @@ pub(super) struct Line {
     pub(super) phase: Phase,
     /// Its one recovery.
     pub(super) recovery: RecoveryId,
-    pub(super) since: Duration,
     pub(super) heard: Duration,
     /// When the last frame or ping was given to it.
     pub(super) wrote: Duration,
     pub(super) ledger: LedgerId,
-    pub(super) runtime: RuntimeId,
-    pub(super) host: HostInfo,
     /// Words of the recovery, at most two.
     pub(super) words: VecDeque<ControlFrame>,
     /// The lease is to be renewed.
@@ -65,23 +62,6 @@ impl Acks {
     }
 }
 
-impl Line {
-    pub(super) fn place(&self) -> Place {
-        let live = Live {
-            socket: self.socket,
-            since: self.since,
-            heard: self.heard,
-            ledger: self.ledger.clone(),
-            runtime: self.runtime.clone(),
-            host: self.host.clone(),
-        };
-        match self.phase {
-            Phase::Live => Place::Live(live),
-            _ => Place::Recovering(live),
-        }
-    }
-}
-
 impl Control {
     pub(super) fn connected(&mut self, now: Now, socket: SocketId) {
         if self.revoked {
@@ -108,13 +88,13 @@ impl Control {
 
     pub(super) fn frame(&mut self, now: Now, socket: SocketId, frame: WorkerFrame) {
         if self.candidate == Some(socket) {
-            let WorkerFrame::Hello { resumable_protocol, runtime_id, ledger_id, host_info, .. } = frame else {
+            let WorkerFrame::Hello { resumable_protocol, ledger_id, .. } = frame else {
                 return self.refuse(socket, CLOSE_PROTOCOL);
             };
             if resumable_protocol != WORKER_PROTOCOL {
                 return self.refuse(socket, INCOMPATIBLE);
             }
-            return self.hello(now, socket, runtime_id, ledger_id, host_info);
+            return self.hello(now, socket, ledger_id);
         }
         // Frames of a socket that is no longer current are ignored.
         if self.line.as_ref().is_some_and(|line| line.socket == socket) {
@@ -123,16 +103,15 @@ impl Control {
         }
     }
 
-    fn hello(&mut self, now: Now, socket: SocketId, runtime: RuntimeId, ledger: LedgerId, host: HostInfo) {
+    fn hello(&mut self, now: Now, socket: SocketId, ledger: LedgerId) {
         if let Some(incumbent) = &self.line {
             // The incumbent is no older than WORKER_SILENCE, or its life timer had ended it: a copied data folder or a
             // stolen credential must not evict the real worker.
             if incumbent.ledger != ledger {
-                self.in_use_at = Some(now.boot);
                 self.note(Note::InUse);
                 return self.refuse(socket, CLOSE_IN_USE);
             }
-            self.lose(now, Loss::Replaced, Some(CLOSE_REPLACED));
+            self.lose(Loss::Replaced, Some(CLOSE_REPLACED));
         }
         self.candidate = None;
         self.timers.stop(&Timer::Hello);
@@ -141,12 +120,9 @@ impl Control {
             socket,
             phase: Phase::Asked,
             recovery,
-            since: now.boot,
             heard: now.boot,
             wrote: now.boot,
             ledger,
-            runtime,
-            host,
             words: VecDeque::new(),
             lease: false,
             assigned: 0,
@@ -160,32 +136,31 @@ impl Control {
     }
 
     /// The line is gone. What was sent stays sent: the next recovery tells what came of it.
-    pub(super) fn lose(&mut self, now: Now, why: Loss, close: Option<Close>) {
+    pub(super) fn lose(&mut self, why: Loss, close: Option<Close>) {
         let Some(line) = self.line.take() else { return };
         for timer in [Timer::Life, Timer::Beat, Timer::Step, Timer::Lease] {
             self.timers.stop(&timer);
         }
-        self.away_since = Some(now.boot);
         if let Some(close) = close {
             self.out.push_back(Output::Close { socket: line.socket, close });
         }
         self.note(Note::Away { socket: line.socket, why });
     }
 
-    pub(super) fn closed(&mut self, now: Now, socket: SocketId) {
+    pub(super) fn closed(&mut self, socket: SocketId) {
         if self.candidate == Some(socket) {
             self.candidate = None;
             self.timers.stop(&Timer::Hello);
         } else if self.line.as_ref().is_some_and(|line| line.socket == socket) {
-            self.lose(now, Loss::Peer, None);
+            self.lose(Loss::Peer, None);
         }
     }
 
-    pub(super) fn unreadable(&mut self, now: Now, socket: SocketId) {
+    pub(super) fn unreadable(&mut self, socket: SocketId) {
         if self.candidate == Some(socket) {
             self.refuse(socket, CLOSE_PROTOCOL);
         } else if self.line.as_ref().is_some_and(|line| line.socket == socket) {
-            self.lose(now, Loss::Protocol, Some(CLOSE_PROTOCOL));
+            self.lose(Loss::Protocol, Some(CLOSE_PROTOCOL));
         }
     }
 
@@ -199,7 +174,7 @@ impl Control {
         let Some(line) = &self.line else { return };
         let left = (line.heard + limits::WORKER_SILENCE).saturating_sub(now.boot);
         if left.is_zero() {
-            self.lose(now, Loss::Silence, Some(CLOSE_RECOVERY));
+            self.lose(Loss::Silence, Some(CLOSE_RECOVERY));
         } else {
             self.set(now, Timer::Life, left);
         }
@@ -218,10 +193,10 @@ impl Control {
         }
     }
 
-    pub(super) fn close_all(&mut self, now: Now) {
+    pub(super) fn close_all(&mut self) {
         if let Some(socket) = self.candidate.take() {
             self.refuse(socket, REVOKED);
         }
-        self.lose(now, Loss::Revoked, Some(REVOKED));
+        self.lose(Loss::Revoked, Some(REVOKED));
     }
 }

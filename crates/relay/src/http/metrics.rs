@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use holdfast_core::control::Place;
 use http::{StatusCode, header};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -56,6 +55,7 @@ struct Reading {
     oldest: Duration,
     operations: OperationCounts,
     workers_live: usize,
+    refusing: usize,
     held: usize,
     unsent: usize,
     behind: u64,
@@ -76,12 +76,13 @@ impl Reading {
             oldest: Duration::ZERO,
             operations: state.operations.counts(),
             workers_live: 0,
+            refusing: state.operations.refusing(),
             held: 0,
             unsent: 0,
             behind: 0,
         };
         for worker in state.operations.workers() {
-            reading.workers_live += usize::from(matches!(worker.place, Place::Live(_)));
+            reading.workers_live += usize::from(worker.live);
             reading.held += worker.held;
             reading.unsent += worker.queued;
             reading.behind = reading.behind.saturating_add(worker.behind);
@@ -119,6 +120,8 @@ impl Collector for Reading {
         gauge("workers_live", "Workers connected and recovered", self.workers_live as f64)?;
         gauge("operations_living", "Operations that have not ended", self.held as f64)?;
         gauge("operations_living_queued", "Of them never sent", self.unsent as f64)?;
+        let help = "Devices whose operations the store refuses to keep";
+        gauge("operations_refusing_devices", help, self.refusing as f64)?;
         gauge("operation_output_behind_bytes", "Output at workers that is not committed here", self.behind as f64)?;
         let mut counter = |name: &str, help: &str, value: u64| {
             let counter = ConstCounter::new(value);

@@ -187,12 +187,12 @@ impl Operations {
             return Err(ApiError::invalid("this is no input: exec_stdin, pty_input, pty_resize or pty_close"));
         }
         let operation = self.get(party, id).await?;
-        let Some(run) = operation.run else { return Err(ApiError::invalid("this operation takes no input")) };
+        let Some(run) = &operation.run else { return Err(ApiError::invalid("this operation takes no input")) };
         let start = Start {
             principal: party.principal(),
             key: checked_key(key)?,
-            session_id: operation.session.map(|session| party.session(&session)).transpose()?,
-            run_id: Some(run),
+            session_id: operation.session_id(),
+            run_id: Some(run.clone()),
             role: party.role(),
             client: Some(party.client_name().to_owned()),
             request: input,
@@ -285,6 +285,11 @@ impl Operations {
     /// Every device's worker, in no order.
     pub(crate) fn workers(&self) -> Vec<Snapshot> {
         self.all().iter().map(|room| room.snapshot()).collect()
+    }
+
+    /// Devices whose operations the store refuses for want of room, or because it is broken.
+    pub(crate) fn refusing(&self) -> usize {
+        self.all().iter().filter(|room| room.is_refusing()).count()
     }
 
     /// Counts since the start.

@@ -86,6 +86,11 @@ impl Party {
         if name.is_empty() || name.len() > limits::OPERATION_SESSION_NAME_MAX || name.chars().any(char::is_control) {
             return Err(ApiError::invalid("a session's name has 1 to 64 printable bytes"));
         }
-        Ok(format!("{}/{name}", self.account))
+        Ok(session_of(&self.account, name))
     }
+}
+
+/// An account's session, by the name that the account gave it.
+pub(super) fn session_of(account: &str, name: &str) -> String {
+    format!("{account}/{name}")
 }

@@ -1,6 +1,7 @@
 //! One device's worker: its control machine, its sockets, the clients that wait.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(super) struct WorkerRoom {
     /// What the store answered and the machine has not heard, in the order of the commits. A lock of its own: the store
     /// answers on its thread, or at once and under the other lock.
     committed: Mutex<VecDeque<(Ticket, Result<Found, Refused>)>>,
+    /// The store refused something, and has taken nothing of substance since.
+    refusing: AtomicBool,
     earlier: Notify,
     parted: Notify,
 }
@@ -68,6 +71,7 @@ impl WorkerRoom {
                 stopping: false,
             }),
             committed: Mutex::default(),
+            refusing: AtomicBool::new(false),
             earlier: Notify::new(),
             parted: Notify::new(),
         });
@@ -104,6 +108,11 @@ impl WorkerRoom {
     /// The worker and its operations at this moment.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.state.lock().control.snapshot()
+    }
+
+    /// Whether the store refuses what this device's operations need room for.
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refusing.load(Ordering::Relaxed)
     }
 
     /// Whether the worker is connected and recovered.
@@ -206,6 +215,7 @@ impl WorkerRoom {
             if result.is_ok() {
                 room.shared.counters.committed(bytes);
             }
+            room.note_refusal(&result, begins);
             room.committed(ticket, result);
         };
         let work = move |db: &rusqlite::Connection| store::apply(db, &bounds, &device, &changes, now);
@@ -216,14 +226,25 @@ impl WorkerRoom {
         }
     }
 
+    /// Tells when the store begins to refuse and when that is over. A few rows may pass while a disk is full: only what
+    /// `needs_room` shows that there is some.
+    fn note_refusal(&self, result: &Result<Found, StoreError>, needs_room: bool) {
+        match result {
+            Err(error) if !self.refusing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(device = %self.id, %error, "operations cannot be kept: refused from now on");
+            }
+            Ok(_) if needs_room && self.refusing.swap(false, Ordering::Relaxed) => {
+                tracing::info!(device = %self.id, "operations can be kept again");
+            }
+            _ => {}
+        }
+    }
+
     /// The store's answer. Never blocks for long: this is its thread.
     fn committed(self: &Arc<Self>, ticket: Ticket, result: Result<Found, StoreError>) {
         let result = result.map_err(|error| match error {
             StoreError::Full => Refused::Full,
-            other => {
-                tracing::warn!(device = %self.id, error = %other, "operations could not be kept");
-                Refused::Unavailable
-            }
+            _ => Refused::Unavailable,
         });
         let first = {
             let mut committed = self.committed.lock();

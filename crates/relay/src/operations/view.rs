@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 
-use super::output;
+use super::{output, party};
 use crate::store::StoreError;
 
 /// An operation as its owner sees it. Never what it asked: that may hold secrets.
@@ -70,6 +70,11 @@ impl OperationView {
             Kind::PortForwardConnect => &[Stream::Stdout],
             _ => &[],
         }
+    }
+
+    /// Its session as the worker and the store know it, whoever asks.
+    pub(super) fn session_id(&self) -> Option<String> {
+        self.session.as_ref().map(|session| party::session_of(&self.account, session))
     }
 
     /// What the machine knows and the store does not.
@@ -143,7 +148,7 @@ pub struct Page {
     pub limit: Option<usize>,
 }
 
-/// The newest operations of a device, of one account or of all; inputs are not listed. `None`: there is no `page.before`.
+/// The newest operations of a device, of one account or of all, without values and evidence; inputs are not listed. `None`: there is no `page.before`.
 pub(super) fn list(
     db: &Connection,
     device: &DeviceId,
@@ -162,7 +167,11 @@ pub(super) fn list(
     let mut rows = query.query(params![device.as_str(), account, before, limit])?;
     let mut operations = Vec::new();
     while let Some(row) = rows.next()? {
-        operations.extend(read(db, row)?);
+        let found = read(db, row)?;
+        operations.extend(found.map(|mut found| {
+            found.outcome = found.outcome.map(Outcome::brief);
+            found
+        }));
     }
     Ok(Some(operations))
 }

@@ -20,6 +20,7 @@ async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_th
     disk.resize(0);
     let refused = stage.post("", json!({"request": exec(), "key": "k"})).await;
     assert_eq!((refused.status, refused.code()), (507, "storage_full".into()));
+    assert_eq!(refusing(&stage).await, 1);
     worker.send_output(&run, Stream::Stdout, 100_000, &[b'b'; 100_000]).await;
     worker.send_exit(&operation, 0, Streams::from([(Stream::Stdout, 200_000)])).await;
     // The refusal comes after what was sent before it, on the same store.
@@ -29,6 +30,7 @@ async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_th
     stage.relay.advance(2);
     // Nothing was acknowledged, so the worker offers it again.
     worker.output(&run, Stream::Stdout, 100_000, &[b'b'; 100_000]).await;
+    assert_eq!(refusing(&stage).await, 0);
     worker.exits(&operation, 0, Streams::from([(Stream::Stdout, 200_000)])).await;
     assert_eq!(stage.output(&id, "stdout", 199_999).await, ("b".into(), 200_000, true));
     assert_eq!(stage.state(&id).await, "completed");
@@ -37,4 +39,11 @@ async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_th
     assert_eq!(stage.start_with(order).await, first, "the refused ones left no trace");
     let listed = stage.get("").await.json();
     assert_eq!(listed["operations"].as_array().unwrap().len(), 2);
+}
+
+/// Devices whose operations the store refuses, as `/metrics` says.
+async fn refusing(stage: &Stage) -> usize {
+    let metrics = stage.relay.get("/metrics", &[]).await.body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("holdfast_operations_refusing_devices "));
+    line.and_then(|value| value.parse::<f64>().ok()).map(|value| value as usize).expect("the gauge")
 }

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use super::super::*;
 use super::desk::*;
 use crate::code::Code;
 use crate::limits;
@@ -164,7 +163,7 @@ fn the_state_survives_a_restart_of_the_relay_while_the_worker_is_away() {
     let (id, _) = desk.running(socket);
     desk.crash();
     assert_eq!(desk.control.view(&id).unwrap().record.state, State::Running);
-    assert_eq!(desk.control.snapshot().place, Place::Away { since: None });
+    assert!(!desk.control.snapshot().live);
 }
 
 #[test]

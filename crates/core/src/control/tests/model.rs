@@ -416,7 +416,7 @@ impl World {
         assert_eq!((living, self.desk.control.views().len()), (0, 0), "not every operation ended");
         assert!(self.worker.ledger.rows.values().all(|row| row.forgotten), "the worker still waits");
         assert_eq!(self.desk.control.snapshot().behind, 0);
-        assert!(matches!(self.desk.control.snapshot().place, Place::Live(_)));
+        assert!(self.desk.control.snapshot().live);
     }
 }
 

@@ -154,3 +154,16 @@ fn input_is_forgotten_sooner_than_what_it_was_for() {
     assert_eq!(number(&db, "SELECT count(*) FROM operations"), 3, "the last input, and what is none");
     assert_eq!(number(&db, "SELECT ended FROM totals"), 2);
 }
+
+#[test]
+fn a_session_is_told_by_its_clients_name_and_goes_on_as_its_accounts() {
+    let db = database();
+    let mut of_session = record(1);
+    let mut operation = holdfast_core::operation::Operation::clone(&of_session.operation);
+    operation.session_id = Some("acct_a/nightly".into());
+    of_session.operation = std::sync::Arc::new(operation);
+    apply(&db, &[Change::Admit(Box::new(of_session))], 0).unwrap();
+    let found = view::one(&db, &device(), &id(1)).unwrap().unwrap();
+    // Whoever gives input to it, the device's own account too.
+    assert_eq!((found.session.as_deref(), found.session_id().as_deref()), (Some("nightly"), Some("acct_a/nightly")));
+}
