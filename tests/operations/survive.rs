@@ -23,6 +23,7 @@ async fn a_run_outlives_a_worker_that_stops_and_its_end_arrives_when_the_next_on
     let id = desk.script(&waiting("a")).await;
     desk.stand.journal_has("started a").await;
     let pid = desk.stand.work_pid("a");
+    desk.state(&id, &["running"]).await;
     desk.stand.device.stop().await;
     assert!(alive(pid), "stopping Holdfast ends no run");
     desk.stand.release("a");

@@ -13,7 +13,7 @@ pub enum Piece {
         frame: Bytes,
         /// Its payload, unmasked.
         payload: Vec<u8>,
-        /// The `type` of its JSON.
+        /// The `type` of its JSON; a worker's `hello` goes by the name `worker_hello`.
         kind: Option<String>,
     },
 }
@@ -107,6 +107,9 @@ fn kind_of(payload: &[u8]) -> Option<String> {
     struct Head {
         #[serde(rename = "type")]
         kind: String,
+        #[serde(rename = "resumableProtocol")]
+        worker: Option<u32>,
     }
-    serde_json::from_slice::<Head>(payload).ok().map(|head| head.kind)
+    let Head { kind, worker } = serde_json::from_slice(payload).ok()?;
+    Some(if worker.is_some() { format!("worker_{kind}") } else { kind })
 }
