@@ -87,14 +87,16 @@ async fn keep_house(mcp: Weak<Mcp>, mut revocations: broadcast::Receiver<crate::
     let mut sweep = tokio::time::interval(limits::SESSION_SWEEP);
     // Grants may have ended while the relay was down.
     let mut told = true;
+    let mut missed = false;
     loop {
-        if std::mem::take(&mut told) {
+        if told || missed {
             let Some(mcp) = mcp.upgrade() else { return };
             mcp.sessions.end_revoked(|grant| mcp.state.auth.is_live(grant));
             revoked.send_replace(());
             let stopped = mcp.state.devices.cancel_kept_of_revoked(|grant| mcp.state.auth.is_live(grant)).await;
+            missed = stopped.is_err();
             if let Err(error) = stopped {
-                tracing::warn!(%error, "promoted calls of a revoked grant could not be found");
+                tracing::warn!(%error, "promoted calls of a revoked grant could not be found; the next sweep looks again");
             }
         }
         told = tokio::select! {

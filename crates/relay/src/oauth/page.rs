@@ -204,9 +204,10 @@ fn allows(role: Role) -> &'static str {
     }
 }
 
-/// The same of the scope `operations`, where the role lets it mean something.
+/// The same of operations, where the role lets them mean something: MCP has tools for them, so the scope `mcp` is enough.
 fn operations(request: &Request, role: Role) -> &'static str {
-    match request.scopes.operations && role >= Role::Operator {
+    let reaches = request.scopes.mcp || request.scopes.operations;
+    match reaches && role >= Role::Operator {
         true => " It can also start durable operations, which wait for the device and go on while nobody is connected.",
         false => "",
     }

@@ -1,7 +1,8 @@
 //! Whose operations: guessed ids, other accounts, low roles, missing scopes, pages of strangers.
 
-use holdfast_core::operation::Streams;
+use holdfast_core::operation::{Outcome, Streams};
 use holdfast_core::policy::Role;
+use holdfast_core::wire::worker::WorkerFrame;
 use holdfast_relay::TokenRequest;
 use serde_json::json;
 
@@ -72,9 +73,12 @@ async fn the_consent_says_what_the_scope_means_to_whom_it_means_something() {
     let stage = Stage::new().await;
     stage.relay.add("rita", Role::Reviewer).await;
     let client = stage.relay.register().await;
-    for (account, scope, named) in
-        [("ada", "mcp operations", true), ("ada", "mcp", false), ("rita", "mcp operations", false)]
-    {
+    for (account, scope, named) in [
+        ("ada", "mcp operations", true),
+        ("ada", "mcp", true),
+        ("rita", "mcp operations", false),
+        ("rita", "mcp", false),
+    ] {
         let path = stage.relay.authorize_path(&client, &[("scope", Some(scope))]);
         let (id, cookie) = stage.relay.open(&path).await;
         let fields = [("action", "password"), ("account", account), ("password", PASSWORD)];
@@ -203,7 +207,7 @@ async fn a_list_comes_in_pages_newest_first_without_inputs() {
         );
     }
     let mut worker = stage.worker().await;
-    let operation = worker.operation().await;
+    let (operation, other) = (worker.operation().await, worker.operation().await);
     worker.runs(&operation).await;
     let input = json!({"request": {"type": "exec_stdin", "data": "aGk=", "close": true}});
     let given = stage.post(&format!("/{}/input", operation.request_id), input).await;
@@ -216,4 +220,14 @@ async fn a_list_comes_in_pages_newest_first_without_inputs() {
     assert_eq!(ids(stage.get(&format!("?limit=2&before={}", all[1])).await), all[2..4]);
     worker.exits(&operation, 0, Streams::new()).await;
     assert_eq!(ids(stage.get("?living=true").await), all[..4]);
+    // What came of one in full is told by itself.
+    let outcome = Outcome::Unknown { reason: "nobody knows".into(), evidence: Some(json!("much")) };
+    let (request_id, run_id) = (other.request_id.clone(), other.run_id.clone().unwrap());
+    worker.say(WorkerFrame::ExecError { request_id, run_id, outcome, written: Streams::new() }).await;
+    eventually("its end", async || stage.state(&other.request_id).await == "unknown").await;
+    let listed = stage.get("").await.json();
+    let listed = listed["operations"].as_array().unwrap();
+    let found = listed.iter().find(|found| found["id"] == other.request_id.as_str()).unwrap();
+    assert_eq!(found["outcome"], json!({"state": "unknown", "reason": "nobody knows"}));
+    assert_eq!(stage.view(&other.request_id).await["outcome"]["evidence"], "much");
 }
