@@ -36,6 +36,7 @@ limits! {
 
     ["Inbox"]
     INBOX_WAITING: usize = 200, "messages", "Messages that wait for one binding; whoever writes more is told.";
+    INBOX_CHANNELS: usize = 256, "channels", "Channels and threads of which it is known what was seen; the oldest is forgotten.";
     INBOX_TEXT_MAX: usize = 16 << 10, "bytes", "Text of one message; services allow at most 4,096 characters.";
     INBOX_ATTACHMENTS: usize = 10, "files", "Files of one message.";
     INBOX_NAME_MAX: usize = 64, "characters", "Name of a person or a file.";

@@ -416,6 +416,8 @@ mod tests {
         assert!(RESUME_IDS_MAX >= DEVICE_CALLS_MAX, "every held call must fit one resume_calls");
         assert!(QUEUE_WAIT < QUEUE_TTL && PROMOTE_AFTER < QUEUE_WAIT, "a promotion gives a call more time to be sent");
         assert!(HANDLES_PER_ACCOUNT < HANDLES_MAX && KEPT_BYTES_MAX >= RESULT_MAX);
+        assert!(TRANSCRIPT_TEXT_MAX > OUTBOX_CHUNKS * CHUNK_DISCORD && TRANSCRIPT_LINE_MAX > TRANSCRIPT_READ);
+        assert!(DIFF_MAX < CHUNK_DISCORD && TOOL_BLOCK_MAX < CHUNK_DISCORD, "a tool is told in one message");
         assert!(OUTAGE_SILENT < OUTAGE_HINT);
         assert!(OUTAGE_SILENT < NOTICE_OUTAGE, "a blip is told nobody");
         assert!(REPORT_TIMEOUT < READINESS_TIMEOUT);

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::line::text;
 use crate::limits;
 
 /// A running agent's note about itself: `<home>/sessions/<pid>.json`, of Claude Code or the generic kind.
@@ -38,6 +40,30 @@ impl SessionRecord {
             Some(kind) => kind == "interactive",
             None => self.entrypoint.as_deref() == Some("cli"),
         }
+    }
+}
+
+/// What the first line of a Codex rollout says of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// The session.
+    pub session: String,
+    /// Where it works.
+    pub cwd: String,
+    /// A person sits before it: neither a script nor another agent began it.
+    pub interactive: bool,
+}
+
+impl Rollout {
+    /// Reads it; nothing, if the line is of another kind.
+    pub fn read(line: &[u8]) -> Option<Rollout> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let meta = line.get("payload").filter(|_| text(&line, "type") == Some("session_meta"))?;
+        Some(Rollout {
+            session: text(meta, "id")?.to_owned(),
+            cwd: text(meta, "cwd")?.to_owned(),
+            interactive: matches!(text(meta, "source"), Some("cli" | "vscode")),
+        })
     }
 }
 

@@ -7,6 +7,8 @@ const NAMES: [&str; 4] = ["system-reminder", "memory-context", "event", "channel
 pub(super) fn without_elements(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut code = false;
+    // Names that are not closed any more, so that nobody looks for their ends again and again.
+    let mut open = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let begins_line = out.is_empty() || out.ends_with('\n');
@@ -15,7 +17,7 @@ pub(super) fn without_elements(text: &str) -> String {
         }
         if !code
             && !out.ends_with('`')
-            && let Some(length) = element(rest)
+            && let Some(length) = element(rest, &mut open)
         {
             rest = &rest[length..];
             continue;
@@ -30,14 +32,18 @@ pub(super) fn without_elements(text: &str) -> String {
 }
 
 /// Length of the element that the text begins with.
-fn element(text: &str) -> Option<usize> {
+fn element(text: &str, open: &mut Vec<&'static str>) -> Option<usize> {
     let inner = text.strip_prefix('<')?;
-    let name = NAMES.into_iter().find(|name| inner.starts_with(name))?;
+    let name = NAMES.into_iter().find(|name| inner.starts_with(name) && !open.contains(name))?;
     if !inner[name.len()..].starts_with(['>', ' ', '\n']) {
         return None;
     }
     let end = format!("</{name}>");
-    text.find(&end).map(|at| at + end.len())
+    let length = text.find(&end).map(|at| at + end.len());
+    if length.is_none() {
+        open.push(name);
+    }
+    length
 }
 
 #[cfg(test)]
@@ -53,7 +59,7 @@ mod tests {
             ("<events>1</events>", "<events>1</events>"),
             ("use `<event>` and `</event>`", "use `<event>` and `</event>`"),
             ("```xml\n<event>1</event>\n```\n<event>2</event>z", "```xml\n<event>1</event>\n```\nz"),
-            ("<memory-context>never closed", "<memory-context>never closed"),
+            ("<event>never <event>closed<channel>x</channel>", "<event>never <event>closed"),
             ("1 < 2\n\u{e9}<\n<", "1 < 2\n\u{e9}<\n<"),
         ] {
             assert_eq!(without_elements(text), left);

@@ -4,6 +4,7 @@
 //! happens to the file. [`Extraction`] makes texts of them. [`discovery`] says which transcript a person most likely means.
 
 mod begin;
+mod bookmark;
 mod claude;
 mod codex;
 mod cursor;
@@ -22,6 +23,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+pub use bookmark::Bookmark;
 pub use cursor::{Cursor, FileId, Look, Place};
 pub use extract::{Extraction, Piece, Turn, join};
 pub use follow::Follow;

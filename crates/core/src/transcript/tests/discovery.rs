@@ -1,4 +1,4 @@
-use crate::transcript::discovery::{Candidate, Claim, Process, SessionRecord, best, slugs};
+use crate::transcript::discovery::{Candidate, Claim, Process, Rollout, SessionRecord, best, slugs};
 
 const NOW: u64 = 1_796_092_000_000;
 
@@ -119,4 +119,17 @@ fn the_folder_of_a_project_is_named_as_its_agent_names_it() {
     assert_eq!(slugs("/home/ann/my.project_1"), ["-home-ann-my-project-1", "-home-ann-my.project_1"]);
     assert_eq!(slugs("C:\\Users\\ann"), ["C--Users-ann", "C--Users-ann"]);
     assert_eq!(slugs("é"), ["-", "é"]);
+}
+
+#[test]
+fn the_first_line_of_a_rollout_names_its_session_and_who_began_it() {
+    let real = include_str!("../samples/codex-0.171.0.jsonl").lines().next().unwrap();
+    let session = "01a22f6e-6de0-7791-bf62-8ad7b118a134".to_owned();
+    let script = Rollout { session, cwd: "/home/ann/project".into(), interactive: false };
+    assert_eq!(Rollout::read(real.as_bytes()), Some(script.clone()));
+    for (source, interactive) in [(r#""cli""#, true), (r#""vscode""#, true), (r#"{"subagent":"review"}"#, false)] {
+        let line = real.replace(r#""source":"exec""#, &format!("\"source\":{source}"));
+        assert_eq!(Rollout::read(line.as_bytes()), Some(Rollout { interactive, ..script.clone() }));
+    }
+    assert_eq!(Rollout::read(br#"{"type":"response_item","payload":{"id":"x","cwd":"/"}}"#), None);
 }

@@ -108,7 +108,7 @@ impl World {
     fn poll(&mut self) {
         if self.up {
             self.shell.poll();
-            if self.shell.dies && matches!(self.shell.follow.poll_timeout(self.shell.now), None) {
+            if self.shell.dies && self.shell.follow.poll_timeout(self.shell.now).is_none() {
                 self.forget();
                 self.shell.restart();
             }
