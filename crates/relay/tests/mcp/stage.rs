@@ -35,6 +35,13 @@ impl Stage {
         stage
     }
 
+    /// Changes the relay's store behind its back.
+    pub fn in_store(&self, sql: &str) {
+        let db = rusqlite::Connection::open(self.dir.path().join("relay.sqlite")).unwrap();
+        db.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+        db.execute_batch(sql).unwrap();
+    }
+
     /// The relay dies as it stands, and another one starts in its folder.
     pub async fn crash(self) -> Stage {
         let Stage { relay, token, device_token, dir, .. } = self;

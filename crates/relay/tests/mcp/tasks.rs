@@ -190,6 +190,20 @@ async fn revoking_a_grant_stops_its_tasks_and_no_others() {
 }
 
 #[tokio::test]
+async fn the_tasks_of_a_revoked_grant_that_could_not_be_looked_up_are_looked_up_again() {
+    let stage = Stage::with(long).await;
+    let mut device = stage.device(&["build"]).await;
+    let (token, id) = stage.token_of("second", None).await;
+    build(&Modern::new(&stage.url, &token)).await;
+    let call = device.called().await;
+    stage.in_store("ALTER TABLE calls RENAME TO calls_away");
+    stage.relay.admin.revoke_token(&id).await.unwrap();
+    device.hears_nothing_for(QUIET).await;
+    stage.in_store("ALTER TABLE calls_away RENAME TO calls");
+    assert_eq!(device.cancelled().await, call["id"]);
+}
+
+#[tokio::test]
 async fn without_the_extension_there_are_no_tasks_in_either_era() {
     let stage = Stage::with(long).await;
     let mut device = stage.device(&["build"]).await;
