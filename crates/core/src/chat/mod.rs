@@ -1,10 +1,12 @@
 //! Chat services, as far as nothing of one service is in it: what is said there, in which pieces, and what comes back.
 
+pub mod asks;
 mod chunk;
 mod commits;
 mod fences;
 pub mod inbox;
 pub mod outbox;
+pub mod signs;
 mod tables;
 mod words;
 

@@ -57,9 +57,11 @@ limits! {
     ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";
     ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat or a channel before the terminal decides.";
     ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do.";
+    ASK_REQUEST_MAX: usize = 48, "bytes", "Name of a prompt; with what stands around it, it fits the 64 bytes that services give a button.";
     ASKS: usize = 100, "prompts", "Prompts that wait.";
     ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";
     TYPING_AGAIN: Duration = secs(8), "time", "How often typing is shown again; services show it for up to 10 s.";
+    TYPING_FOR: Duration = secs(600), "time", "How long typing is shown without a sign of work; many times TYPING_AGAIN.";
     SIGNS_CHANNELS: usize = 64, "channels", "Channels in which typing and reactions are kept.";
 
     ["Transcripts"]

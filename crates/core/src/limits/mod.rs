@@ -456,6 +456,11 @@ mod tests {
         assert!(SEAT_DRAIN < SEAT_HANDOVER && SEAT_RETRY * 10 < SEAT_RESERVED, "a taker must not miss its own time");
         assert!(SEAT_COMMAND_WAIT > SEAT_ANSWER + SEAT_HANDOVER + CHANNEL_REQUEST);
         assert!(SEAT_BACKOFF_MIN < SEAT_BACKOFF_MAX);
+        assert!(OUTBOX_DRAIN_STARTS < SEAT_DRAIN, "a send that is begun must have time to end");
+        assert!(OUTBOX_RECORDS < OUTBOX_ENTRIES * OUTBOX_CHUNKS && OUTBOX_CHUNKS < OUTBOX_RECORDS);
+        assert!(OUTBOX_NONCE_WINDOW < OUTBOX_WATCH + OUTBOX_WATCH_END, "what hung is asked for, not sent again");
+        assert!(ASK_LIFE < OUTBOX_AGE, "a prompt is over before it is too old to be shown");
+        assert!(TYPING_AGAIN * 10 < TYPING_FOR && OUTBOX_RETRY_MIN < OUTBOX_RETRY_MAX);
         assert!(OPERATION_INPUT_MAX.div_ceil(3) * 4 < OPERATION_REQUEST_MAX);
         assert!(OPERATION_REQUEST_MAX + 4 * KIB < OPERATION_FRAME_MAX);
         assert!(SYNC_RETRY_BASE < SYNC_RETRY_MAX && SYNC_RETRY_MAX < SYNC_RETRY_FOR);

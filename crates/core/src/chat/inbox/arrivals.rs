@@ -79,7 +79,7 @@ impl Inbox {
     pub(super) fn arrived(&mut self, now: Now, incoming: Incoming) {
         match self.catching.get_mut(&incoming.channel) {
             Some(catching) if catching.more || catching.held.len() >= limits::INBOX_HELD => {
-                // Later ones have a gap before them.
+                catching.held.clear();
                 catching.more = true;
             }
             Some(catching) => catching.held.push_back(incoming),
@@ -92,6 +92,11 @@ impl Inbox {
         let verdict = self.access.message(&incoming).map(|rule| rule.binding.clone());
         if verdict != Err(Refusal::Channel) {
             let (channel, message) = (incoming.channel.clone(), incoming.id.clone());
+            if self.seen.len() >= limits::INBOX_CHANNELS && !self.seen.contains_key(&channel) {
+                // Services number their threads upwards.
+                let oldest = self.seen.pop_first().map(|(oldest, _)| Change::Forget(oldest));
+                oldest.into_iter().for_each(|forget| _ = self.commits.add(forget));
+            }
             self.seen.insert(channel.clone(), message.clone());
             self.take_if(now, &incoming, verdict);
             self.commits.add(Change::Seen { channel, message });
@@ -144,7 +149,9 @@ impl Inbox {
         self.out.push_back(Output::Answer { click: click.id, text: text.to_owned() });
         if let Some(mut message) = found {
             message.standing = Standing::Stored;
-            let batch = self.commits.add(Change::Stands(message.seq, Standing::Stored));
+            self.seq += 1;
+            let batch = self.commits.add(Change::Again { seq: message.seq, next: self.seq });
+            message.seq = self.seq;
             self.queue(now, message, batch);
         }
     }

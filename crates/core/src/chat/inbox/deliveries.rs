@@ -40,6 +40,12 @@ pub(super) struct Queue {
     pub why: Option<String>,
 }
 
+impl Queue {
+    pub fn is_idle(&self) -> bool {
+        self.busy.is_none()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Busy {
     /// It is marked.
@@ -70,7 +76,7 @@ impl Inbox {
     }
 
     /// A batch is stored; these numbers of it were known under others.
-    pub(super) fn stored(&mut self, now: Now, known: &[u64]) {
+    pub(super) fn stored(&mut self, known: &[u64]) {
         for seq in known {
             if let Some(held) = self.held.remove(seq) {
                 self.timers.stop(&Timer::Files(*seq));
@@ -81,12 +87,12 @@ impl Inbox {
         }
         let names: Vec<Arc<str>> = self.queues.keys().cloned().collect();
         for name in names {
-            self.marked(now, &name);
+            self.marked(&name);
         }
     }
 
     /// How the queue's first message stands is stored.
-    fn marked(&mut self, _now: Now, name: &Arc<str>) {
+    fn marked(&mut self, name: &Arc<str>) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         let (Some(Busy::Marking(seq) | Busy::Ending(seq)), busy) = (queue.busy, queue.busy) else { return };
         if self.held.get(&seq).is_some_and(|held| !self.commits.has(held.batch)) {
@@ -137,7 +143,7 @@ impl Inbox {
             return;
         }
         let waits = self.timers.get(&Timer::Queue(name.clone())).is_some_and(|due| !due.left(now).is_zero());
-        if self.over || queue.busy.is_some() || waits || self.adapter(name).is_none() {
+        if self.stopping || queue.busy.is_some() || waits || self.adapter(name).is_none() {
             return;
         }
         let ready =

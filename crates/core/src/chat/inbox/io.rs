@@ -66,7 +66,7 @@ pub enum Input {
     PairTyped(String),
     /// A generation was seen.
     Generation(u64),
-    /// The seat is let go: nothing further is taken or delivered.
+    /// The seat is let go: nothing further is taken or begun; what is on its way may end.
     Stop,
 }
 

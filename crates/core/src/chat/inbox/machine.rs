@@ -34,7 +34,9 @@ pub(super) enum Timer {
 #[derive(Debug)]
 pub struct Inbox {
     generation: u64,
-    pub(super) over: bool,
+    /// The seat is let go: what is on its way may end, nothing else begins.
+    pub(super) stopping: bool,
+    over: bool,
     pub(super) access: Access,
     pub(super) queues: BTreeMap<Arc<str>, Queue>,
     pub(super) held: BTreeMap<u64, Held>,
@@ -55,6 +57,7 @@ impl Inbox {
     pub fn new(now: Now, generation: u64, access: Access, stored: Stored, seed: [u8; 32]) -> Inbox {
         let mut inbox = Inbox {
             generation,
+            stopping: false,
             over: false,
             access,
             queues: BTreeMap::new(),
@@ -74,6 +77,7 @@ impl Inbox {
             inbox.found(now, message);
         }
         inbox.timers.set(Timer::Prune, Due::boot(now, limits::OUTBOX_PRUNE));
+        inbox.advance_all(now);
         inbox.settle(now);
         inbox
     }
@@ -81,6 +85,13 @@ impl Inbox {
     /// Something happened.
     pub fn handle(&mut self, now: Now, input: Input) {
         if self.over {
+            return;
+        }
+        let begins = matches!(
+            input,
+            Input::Message(_) | Input::Click(_) | Input::Connected | Input::Fetched(..) | Input::PairTyped(_)
+        );
+        if self.stopping && begins {
             return;
         }
         match input {
@@ -104,7 +115,7 @@ impl Inbox {
                 None => self.out.push_back(Output::Told(Told::WrongCode)),
             },
             Input::Generation(generation) => self.superseded(generation),
-            Input::Stop => self.stop(),
+            Input::Stop => self.stopping = true,
         }
         self.settle(now);
     }
@@ -134,6 +145,11 @@ impl Inbox {
     /// Time until [`Inbox::handle_timeout`] has something to do.
     pub fn poll_timeout(&self, now: Now) -> Option<Duration> {
         self.timers.earliest(now)
+    }
+
+    /// Whether nothing is on its way to an agent or into the store.
+    pub fn is_idle(&self) -> bool {
+        self.commits.is_idle() && self.queues.values().all(Queue::is_idle)
     }
 
     /// Everything about it.
@@ -217,7 +233,7 @@ impl Inbox {
         }
         match result {
             Ok(known) => {
-                self.stored(now, &known);
+                self.stored(&known);
                 self.advance_all(now);
             }
             Err(_) => self.timers.set(Timer::Commit, Due::boot(now, limits::OUTBOX_COMMIT_RETRY)),
@@ -226,17 +242,14 @@ impl Inbox {
 
     /// A message that the last holder left.
     fn found(&mut self, now: Now, mut message: Message) {
-        if message.standing == Standing::Delivering {
-            let again = self.adapter(&message.binding).is_some_and(Adapter::acknowledges);
-            message.standing = if again { Standing::Stored } else { Standing::Perhaps };
-            let batch = self.commits.add(Change::Stands(message.seq, message.standing));
-            if message.standing == Standing::Perhaps {
-                self.perhaps(message);
-            } else {
-                self.queue(now, message, batch);
-            }
+        let again = self.adapter(&message.binding).is_some_and(Adapter::acknowledges);
+        if message.standing == Standing::Delivering && !again {
+            message.standing = Standing::Perhaps;
+            self.commits.add(Change::Stands(message.seq, Standing::Perhaps));
+            self.perhaps(message);
         } else if message.standing == Standing::Perhaps {
-            self.perhaps.insert(message.seq, message);
+            // The last holder may not have come to say so.
+            self.perhaps(message);
         } else {
             self.queue(now, message, 0);
         }
@@ -244,15 +257,10 @@ impl Inbox {
 
     fn superseded(&mut self, generation: u64) {
         if generation > self.generation {
-            self.stop();
+            self.over = true;
+            self.timers = TimerTable::default();
             self.out.clear();
             self.out.push_back(Output::Superseded(generation));
         }
-    }
-
-    fn stop(&mut self) {
-        self.over = true;
-        self.timers = TimerTable::default();
-        self.out.push_back(Output::Changed);
     }
 }

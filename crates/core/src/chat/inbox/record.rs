@@ -39,13 +39,22 @@ pub enum Change {
     Take(Box<Message>),
     /// The message stands so.
     Stands(u64, Standing),
+    /// The message goes on under another number, stored: a person wants it delivered again.
+    Again {
+        /// Its number so far.
+        seq: u64,
+        /// From now on.
+        next: u64,
+    },
     /// Everything in this channel up to this message was seen.
     Seen {
-        /// Its text, for [`Step`]; which channel.
+        /// Which channel.
         channel: ChannelId,
         /// The newest.
         message: MessageId,
     },
+    /// What was seen in this channel is forgotten.
+    Forget(ChannelId),
     /// Removes messages that were done longer ago than [`crate::limits::INBOX_KEPT`].
     Prune,
 }

@@ -120,20 +120,18 @@ impl Outbox {
         }
     }
 
-    /// The first message is not sent any more if it is too old, nor are those after it that are. Whether that was so.
-    pub(super) fn expire(&mut self, now: Now, channel: &ChannelId) -> bool {
-        let Some(lane) = self.lanes.get(channel) else { return false };
-        if lane.doubt != Doubt::None || lane.flow != Flow::Idle {
-            return false;
+    /// The first message is not sent any more if it is too old, nor are those after it that are.
+    pub(super) fn expire(&mut self, now: Now, channel: &ChannelId) {
+        let Some(lane) = self.lanes.get(channel) else { return };
+        if matches!(lane.doubt, Doubt::Nonce(_) | Doubt::Ask) || lane.flow != Flow::Idle {
+            return;
         }
         let old = lane.queue.iter().take_while(|held| held.is_old(now.boot) || held.record.skips > 0);
         let old: Vec<&Held> = old.collect();
-        if old.iter().all(|held| held.record.skips > 0) {
-            return false;
-        }
         let count = old.len();
-        self.skip(now, channel, 0, count);
-        true
+        if !old.iter().all(|held| held.record.skips > 0) {
+            self.skip(now, channel, 0, count);
+        }
     }
 
     /// Puts one line in place of these messages of a queue.
@@ -157,7 +155,7 @@ impl Outbox {
         let batch = self.commits.add(Change::Prepare(Box::new(line.clone())));
         if let Some(lane) = self.lanes.get_mut(channel) {
             if from == 0 {
-                (lane.tries, lane.why) = (0, None);
+                (lane.doubt, lane.tries, lane.why) = (Doubt::None, 0, None);
             }
             lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go: None, doubted: false });
         }

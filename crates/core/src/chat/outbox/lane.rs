@@ -43,6 +43,8 @@ pub(super) enum Doubt {
     Nonce(Duration),
     /// It may; the channel has to be asked.
     Ask,
+    /// The channel was asked and has it not. An attempt of before may still arrive: the nonce holds until this boot time.
+    Asked(Duration),
 }
 
 /// What happens with the first message.
@@ -75,6 +77,16 @@ pub(super) struct Lane {
     pub why: Option<String>,
     /// Grows with use.
     pub used: u64,
+}
+
+impl Doubt {
+    /// After an attempt that began then and whose end is unknown.
+    pub fn unknown(self, since: Duration) -> Doubt {
+        match self {
+            Doubt::None | Doubt::Ask => Doubt::Nonce(since + limits::OUTBOX_NONCE_WINDOW),
+            Doubt::Nonce(until) | Doubt::Asked(until) => Doubt::Nonce(until),
+        }
+    }
 }
 
 impl Lane {

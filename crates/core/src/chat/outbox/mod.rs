@@ -11,12 +11,13 @@
 //!   never committed before what it passed over.
 //!
 //! Parts: `record` names what is durable; `lane` is one channel; `sending` is what becomes of sends and comparisons,
-//! `intake` how entries become messages and which are too old.
+//! `intake` how entries become messages and which are too old, `people` what is shown and set going again.
 
 mod intake;
 mod io;
 mod lane;
 mod machine;
+mod people;
 mod record;
 mod sending;
 #[cfg(test)]

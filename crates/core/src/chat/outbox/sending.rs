@@ -31,7 +31,7 @@ impl Outbox {
         }
         let ask = match lane.doubt {
             Doubt::None => false,
-            Doubt::Nonce(until) => now.boot >= until,
+            Doubt::Nonce(until) | Doubt::Asked(until) => now.boot >= until,
             Doubt::Ask => true,
         };
         let record = &front.record;
@@ -79,9 +79,7 @@ impl Outbox {
             }
             Err(error) => {
                 if let (SendError::Unknown(_), Some(lane)) = (&error, self.lanes.get_mut(&channel)) {
-                    if lane.doubt == Doubt::None {
-                        lane.doubt = Doubt::Nonce(since + limits::OUTBOX_NONCE_WINDOW);
-                    }
+                    lane.doubt = lane.doubt.unknown(since);
                     if let Some(front) = lane.queue.front_mut() {
                         front.doubted = true;
                     }
@@ -108,7 +106,8 @@ impl Outbox {
         let newest = posted.last().map(|posted| posted.id.clone());
         match (matches.next(), matches.next()) {
             (None, _) => {
-                (lane.doubt, lane.flow, lane.tries) = (Doubt::None, Flow::Idle, 0);
+                let until = now.boot + limits::OUTBOX_NONCE_WINDOW;
+                (lane.doubt, lane.flow, lane.tries) = (Doubt::Asked(until), Flow::Idle, 0);
                 lane.row.last = newest.or_else(|| lane.row.last.take());
                 self.advance(now, &channel);
             }
@@ -172,11 +171,11 @@ impl Outbox {
                 match lane.doubt {
                     // An earlier attempt may still arrive: the channel is asked when that is over.
                     Doubt::Nonce(until) => (why, Some(until.saturating_sub(now.boot)), true),
-                    Doubt::None | Doubt::Ask if lane.queue.front().is_some_and(|held| held.doubted) => {
+                    _ if lane.queue.front().is_some_and(|held| held.doubted) => {
                         let why = format!("refused, but an earlier attempt may have arrived: {why}");
                         return self.end(channel, Standing::Unknown(why), None);
                     }
-                    Doubt::None | Doubt::Ask => return self.end(channel, Standing::Parked(why), None),
+                    _ => return self.end(channel, Standing::Parked(why), None),
                 }
             }
             // Whoever may not look may not speak there either.

@@ -1,1 +1,6 @@
+mod asking;
+mod crashes;
+mod gate;
+mod model;
+mod taking;
 mod world;

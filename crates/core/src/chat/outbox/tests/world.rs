@@ -216,6 +216,7 @@ impl World {
     }
 
     pub fn give(&mut self, input: Input) {
+        self.service.arrive(self.now.boot);
         self.outbox.handle(self.now, input);
         self.run();
     }

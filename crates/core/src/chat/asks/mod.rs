@@ -1,0 +1,185 @@
+//! Permission prompts: an agent's hook asks, somebody in the channel answers.
+//!
+//! A prompt is stored before it is shown, waits for at most [`limits::ASK_LIFE`], and survives hand-over: the next holder
+//! has it from the store, and the hook registers again under its request id. It ends once, by whatever comes first: a click,
+//! its time, or its hook going for good. Who may click is the inbox's gate; what comes here passed it.
+
+mod machine;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::commits::Step;
+use super::outbox::Key;
+use super::{Button, ChannelId, Click, CommitError, Draft, Look, MessageId, Ticket};
+use crate::limits;
+use crate::line::one_line;
+use crate::redact::redact;
+
+pub use machine::Asks;
+
+/// What a prompt asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Names it; minted by the hook, at most 48 characters so that it fits a button.
+    pub request: String,
+    /// Where: the channel to which the agent that asks is bound.
+    pub channel: ChannelId,
+    /// The tool that wants to run.
+    pub tool: String,
+    /// What it is for.
+    pub description: String,
+    /// What it will do; a part of it is shown.
+    pub preview: String,
+}
+
+/// What was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may.
+    Allow,
+    /// It may, and so may the same tool for as long as the session lives.
+    Session,
+    /// It may not.
+    Deny,
+}
+
+/// How a prompt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Somebody clicked; their name.
+    Answered(Verdict, String),
+    /// Nobody did in time.
+    Expired,
+    /// Its hook went: it was decided in the terminal, or the agent was stopped.
+    Withdrawn,
+}
+
+/// What the store keeps of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it asks.
+    pub ask: Ask,
+    /// How old it was when this value was made. The store keeps the date.
+    pub age: Duration,
+    /// Its message, once the service has it.
+    pub message: Option<MessageId>,
+    /// How it ended.
+    pub end: Option<End>,
+    /// Its message says how it ended.
+    pub shown: bool,
+}
+
+/// One step of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Inserts or replaces the row of a request.
+    Put(Box<Row>),
+    /// Removes it.
+    Remove(String),
+}
+
+impl Step for Change {
+    fn waits(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// Everything that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A hook asks, or asks again after a hand-over. None: the agent is bound to no channel.
+    Ask {
+        /// Its prompt's name.
+        request: String,
+        /// The rest.
+        ask: Option<Ask>,
+    },
+    /// A hook went for good.
+    Withdraw(String),
+    /// Whether this process holds the seat and the bot can speak.
+    Serving(bool),
+    /// The outbox's message of this key is there.
+    Posted(Key, MessageId),
+    /// Somebody who may pressed a button of a prompt.
+    Click(Click),
+    /// Answers [`Output::Commit`].
+    Committed(Ticket, Result<(), CommitError>),
+}
+
+/// What the shell does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Make these changes, all or none.
+    Commit(Ticket, Vec<Change>),
+    /// Have the outbox say this.
+    Say(Key, Draft),
+    /// Make the text of a message this, without its buttons.
+    Edit(ChannelId, MessageId, String),
+    /// Answer a click so that only that person sees it.
+    Answer {
+        /// [`Click::id`].
+        click: String,
+        /// In plain words.
+        text: String,
+    },
+    /// Tell the hook how it ended. It may not be there, or know it already.
+    Ended(String, End),
+    /// Tell the hook that nobody can be asked, so that the terminal decides.
+    CannotAsk(String),
+}
+
+/// Buttons of prompts begin so.
+const PREFIX: &str = "ask:";
+
+/// Whether a click is for a prompt.
+pub fn is_ask(click: &Click) -> bool {
+    click.button.starts_with(PREFIX)
+}
+
+fn key(request: &str) -> Key {
+    Key::single(format!("{PREFIX}{request}"))
+}
+
+fn title(ask: &Ask) -> String {
+    format!("🔐 **{}** asks for leave", one_line(&ask.tool, limits::INBOX_NAME_MAX).replace(['*', '`', '_'], ""))
+}
+
+fn draft(ask: &Ask) -> Draft {
+    let mut text = title(ask);
+    if !ask.description.trim().is_empty() {
+        text.push_str(&format!("\n{}", one_line(&redact(&ask.description), limits::ASK_PREVIEW_MAX)));
+    }
+    let preview: String = redact(&ask.preview).chars().take(limits::ASK_PREVIEW_MAX).collect();
+    if !preview.trim().is_empty() {
+        text.push_str(&format!("\n```\n{}\n```", preview.replace("```", "`\u{200b}``").trim_end()));
+    }
+    let button = |what: &str, label: &str, look| Button {
+        id: format!("{PREFIX}{}:{what}", ask.request),
+        label: label.to_owned(),
+        look,
+    };
+    let buttons = vec![
+        button("allow", "Allow", Look::Good),
+        button("session", "Session", Look::Plain),
+        button("deny", "Deny", Look::Bad),
+    ];
+    Draft { channel: ask.channel.clone(), text, nonce: key(&ask.request).nonce(), reply_to: None, buttons }
+}
+
+/// How it ended, in the middle of a sentence.
+fn said(end: &End) -> String {
+    match end {
+        End::Answered(Verdict::Allow, name) => format!("allowed by {name}"),
+        End::Answered(Verdict::Session, name) => format!("allowed for this session by {name}"),
+        End::Answered(Verdict::Deny, name) => format!("denied by {name}"),
+        End::Expired => "nobody answered in time".to_owned(),
+        End::Withdrawn => "decided at the terminal".to_owned(),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

@@ -1,0 +1,167 @@
+//! From the service into the store.
+
+use std::time::Duration;
+
+use super::super::*;
+use super::world::*;
+use crate::chat::{Incoming, MessageId};
+use crate::limits;
+
+#[test]
+fn a_message_is_stored_before_anything_is_done_with_it() {
+    let mut world = World::new(Adapter::Inbox);
+    world.full = 2;
+    world.hear(message(1, "hello"));
+    assert_eq!((world.rows.len(), world.texts().len(), world.out.len()), (0, 0, 0));
+    world.pass(S * 2);
+    assert_eq!(world.texts(), ["hello"]);
+    assert_eq!(world.out, [Output::Taken(channel("c1"), id(1))]);
+}
+
+#[test]
+fn the_same_message_is_taken_once_in_one_life_and_in_the_next() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, "hello"));
+    world.give(Input::Message(message(1, "hello")));
+    world.answer(Ok(()));
+    world.die();
+    world.give(Input::Message(message(1, "hello")));
+    assert_eq!((world.rows.len(), world.all_given.len()), (1, 1));
+    assert_eq!(world.rows[&1].standing, Standing::Done);
+}
+
+#[test]
+fn missed_messages_are_fetched_and_come_before_what_is_written_meanwhile() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, "1"));
+    for n in 2..8 {
+        world.posted.push(message(n, &n.to_string()));
+    }
+    world.give(Input::Connected);
+    world.hear(message(8, "8"));
+    assert_eq!(world.fetches.front(), Some(&(channel("c1"), id(1))));
+    world.fetch(3);
+    world.fetch(3);
+    world.fetch(3);
+    for _ in 0..8 {
+        world.answer(Ok(()));
+    }
+    assert_eq!(world.all_given, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+    world.hear(message(9, "9"));
+    world.die();
+    assert_eq!(world.seen_ids[&channel("c1")], id(9));
+}
+
+#[test]
+fn a_fetch_that_fails_is_made_again_and_nothing_is_taken_over_the_gap() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, "1"));
+    world.answer(Ok(()));
+    world.posted.push(message(2, "2"));
+    world.give(Input::Connected);
+    let (at, _) = world.fetches.pop_front().unwrap();
+    world.give(Input::Fetched(at.clone(), Err("no route".to_owned())));
+    assert_eq!(world.out.last(), Some(&Output::Told(Told::NotFetched(at, "no route".to_owned()))));
+    world.hear(message(3, "3"));
+    assert_eq!(world.all_given, ["1"]);
+    world.pass(limits::INBOX_FETCH_RETRY);
+    world.fetch(10);
+    world.answer(Ok(()));
+    world.answer(Ok(()));
+    assert_eq!(world.all_given, ["1", "2", "3"]);
+}
+
+#[test]
+fn a_flood_while_fetching_is_fetched_as_well() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, "hello"));
+    world.give(Input::Connected);
+    let more = limits::INBOX_HELD as u64 + 50;
+    for n in 2..2 + more {
+        world.hear(Incoming { author: user("bob"), ..message(n, "chatter") });
+    }
+    world.fetch(100);
+    while !world.fetches.is_empty() {
+        world.fetch(100);
+    }
+    world.pass(S * 2);
+    assert_eq!(world.seen_ids[&channel("c1")], id(1 + more));
+}
+
+#[test]
+fn what_steers_a_terminal_is_removed_and_a_file_alone_has_a_text() {
+    let mut world = World::new(Adapter::Tmux);
+    world.hear(message(1, "a\u{1b}[201~\u{7}b\r\n\tc\u{9b}d\0"));
+    assert_eq!(world.texts(), ["a[201~b\n\tcd"]);
+    world.answer(Ok(()));
+    world.hear(with_file(2, "  "));
+    let row = &world.rows[&2].incoming;
+    assert_eq!((row.text.as_str(), row.attachments[0].name.as_str()), ("(attachment)", "a_b_.png"));
+}
+
+#[test]
+fn commands_pass_the_queue_are_stored_first_and_are_not_for_the_agent() {
+    let mut world = World::new(Adapter::Command);
+    world.hear(message(1, "work"));
+    world.hear(message(2, "more work"));
+    world.hear(message(3, " /STOP "));
+    world.hear(message(4, "/status@holdfast_bot"));
+    world.hear(message(5, "/seat"));
+    let commands = world.out.iter().filter_map(|output| match output {
+        Output::Command { command, message } => Some((*command, message.seq)),
+        _ => None,
+    });
+    let expected = vec![(Command::Stop, 3), (Command::Status, 4), (Command::Seat, 5)];
+    assert_eq!(commands.collect::<Vec<_>>(), expected);
+    assert_eq!((world.texts(), world.rows[&3].standing), (vec!["work"], Standing::Done));
+    world.die();
+    world.answer_none();
+    assert_eq!(world.out.iter().filter(|o| matches!(o, Output::Command { .. })).count(), 3, "once");
+}
+
+impl World {
+    fn answer_none(&mut self) {
+        self.pass(Duration::ZERO);
+    }
+}
+
+#[test]
+fn a_command_that_was_missed_for_long_is_not_carried_out() {
+    let mut world = World::new(Adapter::Command);
+    world.hear(Incoming { age: limits::INBOX_COMMAND_AGE + S, ..message(1, "/stop") });
+    assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
+    assert_eq!(world.out, []);
+}
+
+#[test]
+fn more_than_two_hundred_waiting_messages_are_refused_aloud() {
+    let mut world = World::new(Adapter::Inbox);
+    for n in 1..=limits::INBOX_WAITING as u64 + 1 {
+        world.hear(message(n, "hello"));
+    }
+    assert_eq!(world.sayings(), ["Too many messages wait already; this one was not taken."]);
+    assert_eq!(world.rows.len(), limits::INBOX_WAITING);
+}
+
+#[test]
+fn without_an_agent_a_message_is_answered_and_not_kept() {
+    let mut world = World::new(Adapter::Inbox);
+    let mut access = world.access.clone();
+    access.rules.get_mut(&channel("c1")).unwrap().binding = None;
+    world.give(Input::Access(access));
+    world.hear(message(1, "hello"));
+    assert_eq!(world.sayings(), ["Nothing is bound to this channel, so nobody reads this."]);
+    assert_eq!(world.said[0].1.reply_to, Some(MessageId::parse("000001").unwrap()));
+}
+
+#[test]
+fn threads_are_forgotten_from_the_oldest() {
+    let mut world = World::new(Adapter::Inbox);
+    for n in 0..limits::INBOX_CHANNELS as u64 + 1 {
+        let thread = channel(&format!("t{n:04}"));
+        world.hear(Incoming { channel: thread, parent: Some(channel("c1")), bot: true, ..message(n, "x") });
+        world.pass(S * 2);
+    }
+    assert_eq!(world.seen_ids.len(), limits::INBOX_CHANNELS);
+    assert!(!world.seen_ids.contains_key(&channel("t0000")));
+}
