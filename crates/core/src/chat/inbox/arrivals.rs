@@ -176,7 +176,8 @@ fn clean(incoming: &Incoming) -> Incoming {
     let mut clean = incoming.clone();
     clean.text = incoming.text.replace("\r\n", "\n").replace('\r', "\n");
     clean.text.retain(|c| !c.is_control() || c == '\n' || c == '\t');
-    let end = clean.text.floor_char_boundary(limits::INBOX_TEXT_MAX);
+    let fits = |at: &usize| clean.text.is_char_boundary(*at);
+    let end = (0..=limits::INBOX_TEXT_MAX.min(clean.text.len())).rev().find(fits).unwrap_or_default();
     clean.text.truncate(end);
     clean.author_name = one_line(&incoming.author_name, limits::INBOX_NAME_MAX);
     clean.attachments.truncate(limits::INBOX_ATTACHMENTS);

@@ -165,6 +165,11 @@ impl Outbox {
         self.phase != Phase::Over && self.commits.len() < limits::OUTBOX_BACKLOG && room
     }
 
+    /// Whether something said in this channel would be sent: no prompt is of use where nobody sees it.
+    pub fn speaks(&self, channel: &ChannelId) -> bool {
+        self.phase == Phase::Running && self.lanes.get(channel).is_none_or(|lane| lane.row.parked.is_none())
+    }
+
     /// The lane of a channel, made if there is room.
     pub(super) fn lane(&mut self, channel: &ChannelId) -> Option<&mut Lane> {
         self.used += 1;

@@ -1,7 +1,5 @@
 //! From the service into the store.
 
-use std::time::Duration;
-
 use super::super::*;
 use super::world::*;
 use crate::chat::{Incoming, MessageId};
@@ -115,14 +113,8 @@ fn commands_pass_the_queue_are_stored_first_and_are_not_for_the_agent() {
     assert_eq!(commands.collect::<Vec<_>>(), expected);
     assert_eq!((world.texts(), world.rows[&3].standing), (vec!["work"], Standing::Done));
     world.die();
-    world.answer_none();
+    world.pass(S);
     assert_eq!(world.out.iter().filter(|o| matches!(o, Output::Command { .. })).count(), 3, "once");
-}
-
-impl World {
-    fn answer_none(&mut self) {
-        self.pass(Duration::ZERO);
-    }
 }
 
 #[test]
@@ -164,4 +156,11 @@ fn threads_are_forgotten_from_the_oldest() {
     }
     assert_eq!(world.seen_ids.len(), limits::INBOX_CHANNELS);
     assert!(!world.seen_ids.contains_key(&channel("t0000")));
+}
+
+#[test]
+fn a_long_text_is_cut_between_characters() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, &format!("a{}", "é".repeat(limits::INBOX_TEXT_MAX))));
+    assert_eq!(world.rows[&1].incoming.text.len(), limits::INBOX_TEXT_MAX - 1);
 }

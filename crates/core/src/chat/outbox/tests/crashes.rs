@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::*;
 use super::world::*;
+use crate::chat::{Scope, SendError};
 
 #[test]
 fn five_hundred_deaths_between_the_answer_and_the_commit_double_and_lose_nothing() {
@@ -64,4 +66,43 @@ fn a_long_text_that_was_half_sent_is_finished_by_the_next_holder() {
         world.pass(MIN);
         assert_eq!(world.service.texts(), expected, "step {step}");
     }
+}
+
+#[test]
+fn a_channel_that_cannot_be_looked_at_is_asked_again_and_nothing_is_sent_blindly() {
+    let mut world = World::new();
+    world.dies_in = Some(3);
+    world.looks.extend([Some(Err(SendError::Later("no route".to_owned()))), None]);
+    world.entries(0, S, &["one", "two"]);
+    world.pass(S * 100);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one"], 2));
+    world.pass(MIN);
+    assert!(world.seen.contains(&Output::Reset), "the second one hung");
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 3));
+    assert_eq!(world.told, []);
+}
+
+#[test]
+fn where_the_bot_may_not_look_it_may_not_speak() {
+    let mut world = World::new();
+    world.dies_in = Some(3);
+    let scope = Scope::Channel;
+    let missing = SendError::Permanent { scope, code: "50001".to_owned(), text: "Missing Access".to_owned() };
+    world.looks.push_back(Some(Err(missing)));
+    world.entries(0, S, &["one", "two"]);
+    assert_eq!(world.told, [Told::ChannelParked(channel("c1"), "Missing Access (50001)".to_owned())]);
+    assert!(!world.outbox.speaks(&channel("c1")) && world.outbox.speaks(&channel("c2")));
+    world.give(Input::Retry { channel: None, unknown: false });
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 2));
+}
+
+#[test]
+fn what_cannot_be_found_among_too_much_is_told_as_unknown() {
+    let mut world = World::new();
+    world.dies_in = Some(3);
+    world.looks.push_back(Some(Ok(None)));
+    world.entries(0, S, &["one", "two"]);
+    let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
+    assert_eq!(world.told, [Told::Unknown(key, "too much was posted since it may have been sent".to_owned())]);
+    assert_eq!(world.service.texts(), ["one", "two"]);
 }

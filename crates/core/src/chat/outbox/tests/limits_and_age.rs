@@ -55,15 +55,6 @@ fn what_waited_too_long_for_its_holder_becomes_one_line() {
 #[test]
 fn what_may_have_been_sent_by_a_dead_holder_is_looked_for_before_it_counts_as_skipped() {
     let mut world = World::new();
-    world.dies_in = Some(3);
-    world.fates.push_back(Fate::Good);
-    world.now = world.now.plus(S);
-    let now = world.now;
-    world.entries(0, S, &["a"]);
-    assert_eq!(world.service.texts(), ["a"]);
-    // The same again, with nobody there for an hour.
-    let mut world = World::new();
-    world.now = now;
     world.fates.push_back(Fate::Hangs(true));
     world.entries(0, S, &["a", "b"]);
     world.now = world.now.plus(MIN * 60);

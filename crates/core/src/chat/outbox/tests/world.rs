@@ -166,6 +166,9 @@ pub enum Fate {
     DiskFull,
 }
 
+/// What becomes of a comparison.
+pub type Look = Result<Option<Vec<Posted>>, SendError>;
+
 /// All of it.
 #[derive(Debug)]
 pub struct World {
@@ -181,6 +184,8 @@ pub struct World {
     /// Requests and commits made in the current life.
     pub sends: Vec<(Attempt, Draft)>,
     pub compares: usize,
+    /// What becomes of the next comparisons; nothing: they hang.
+    pub looks: VecDeque<Option<Look>>,
     /// Commits fail so often.
     pub full: u32,
     /// The holder dies when so many more outputs were carried out.
@@ -200,6 +205,7 @@ impl World {
             seen: Vec::new(),
             sends: Vec::new(),
             compares: 0,
+            looks: VecDeque::new(),
             full: 0,
             dies_in: None,
         }
@@ -273,7 +279,9 @@ impl World {
                 Output::Compare { attempt, channel, after, since } => {
                     self.compares += 1;
                     let posted = self.service.since(&channel, after.as_ref(), self.now.boot - since);
-                    self.outbox.handle(self.now, Input::Compared(attempt, Ok(Some(posted))));
+                    if let Some(look) = self.looks.pop_front().unwrap_or(Some(Ok(Some(posted)))) {
+                        self.outbox.handle(self.now, Input::Compared(attempt, look));
+                    }
                 }
                 Output::Told(told) => self.told.push(told),
                 other => self.seen.push(other),
