@@ -87,13 +87,21 @@ pub fn forget_peak(pids: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// How often the threads of a process gave up the processor to wait, since they began.
-pub fn wakeups(pid: u32) -> u64 {
+/// How often each thread of a process gave up the processor to wait, since it began.
+pub type Waits = HashMap<String, u64>;
+
+/// Of every thread that lives now.
+pub fn waits(pid: u32) -> Waits {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let waits = tasks.filter_map(|task| {
         let text = std::fs::read_to_string(task.path().join("status")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
-        line.trim().parse::<u64>().ok()
+        Some((task.file_name().into_string().ok()?, line.trim().parse().ok()?))
     });
-    waits.sum()
+    waits.collect()
+}
+
+/// How often a process woke since then; what a thread did that ended meanwhile is not known.
+pub fn wakeups(pid: u32, before: &Waits) -> u64 {
+    waits(pid).iter().map(|(thread, now)| now.saturating_sub(before.get(thread).copied().unwrap_or(0))).sum()
 }

@@ -44,9 +44,9 @@ pub async fn idle(goals: &mut Goals) -> Result<()> {
     let home = tempfile::tempdir()?;
     let serve = Serve::start(home.path()).await?.process;
     tokio::time::sleep(SETTLE * 3).await;
-    let before = usage::wakeups(serve.pid());
+    let before = usage::waits(serve.pid());
     tokio::time::sleep(IDLE).await;
-    let wakeups = (usage::wakeups(serve.pid()) - before) as f64 / IDLE.as_secs_f64();
+    let wakeups = usage::wakeups(serve.pid(), &before) as f64 / IDLE.as_secs_f64();
     let memory = usage::memory(&[serve.pid()]);
     println!(
         "\nholdfast serve, idle: RSS {} MB, PSS {} MB, {} wake-ups/s",

@@ -19,7 +19,9 @@ use super::nats::Nats;
 use crate::peers;
 use crate::table::{Goals, Wanted, median, short};
 
-const TURN: Duration = Duration::from_millis(600);
+/// Short, and many of them: how long a disk takes to sync changes by the second.
+const TURN: Duration = Duration::from_millis(100);
+const TURNS: usize = 6;
 const PRODUCERS: [usize; 2] = [1, 16];
 
 /// All of them in turns, one producer and sixteen.
@@ -34,7 +36,7 @@ pub async fn run(rounds: usize, with_peer: bool, goals: &mut Goals) -> Result<()
     };
     println!("\n{:<46} {:>14} {:>14}", "durable admissions/s, median", "1 producer", "16 producers");
     let (mut ours, mut bare, mut theirs) = (Columns::default(), Columns::default(), Columns::default());
-    for _ in 0..rounds {
+    for _ in 0..rounds * TURNS {
         for (column, producers) in PRODUCERS.into_iter().enumerate() {
             ours[column].push(drive(producers, |row| admit(&ledger, row)));
             bare[column].push(match producers {

@@ -70,9 +70,9 @@ pub async fn memory(goals: &mut Goals) -> Result<()> {
     let started = Started::start(home.path(), &["sleep", "1000"]).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let memory = usage::own_memory(started.pid);
-    let wakeups = usage::wakeups(started.pid);
+    let before = usage::waits(started.pid);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let wakeups = (usage::wakeups(started.pid) - wakeups) as f64 / 5.0;
+    let wakeups = usage::wakeups(started.pid, &before) as f64 / 5.0;
     run::attach(&started.folder).await?.asker().ask(&Ask::Kill {}).await?;
     ensure!(started.end().await?.killed, "it was not killed");
     println!(

@@ -43,7 +43,7 @@ pub async fn run(rounds: usize, goals: &mut Goals) -> Result<()> {
     }
     let mut times = [Times::default(), Times::default()];
     for _ in 0..rounds {
-        for ((home, times), (id, api)) in homes.iter().zip(&mut times).zip(&known) {
+        for ((home, times), (id, api)) in homes.iter().zip(&mut times).zip(&mut known) {
             round(home.path(), id, api, times).await?;
         }
     }
@@ -63,16 +63,17 @@ pub async fn run(rounds: usize, goals: &mut Goals) -> Result<()> {
     Ok(())
 }
 
-async fn round(home: &Path, id: &str, known: &Api, times: &mut Times) -> Result<()> {
+/// `id`: an operation that is known, at the end the newest: the oldest are forgotten.
+async fn round(home: &Path, id: &mut String, known: &Api, times: &mut Times) -> Result<()> {
     let (serve, mut api, live) = start(home, id, known).await?;
     times.ready.push(millis(serve.ready));
     times.live.push(live);
     let mut admissions = Vec::new();
     for _ in 0..ADMISSIONS {
         let asked = Instant::now();
-        let id = api.exec(&["true"]).await?.id;
+        *id = api.exec(&["true"]).await?.id;
         admissions.push(millis(asked.elapsed()));
-        api.until(&id, |view| view.state == "completed").await?;
+        api.until(id, |view| view.state == "completed").await?;
     }
     times.admission.push(median(admissions));
     // Killed as it is dropped.
