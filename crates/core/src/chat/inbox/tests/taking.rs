@@ -22,8 +22,10 @@ fn the_same_message_is_taken_once_in_one_life_and_in_the_next() {
     world.hear(message(1, "hello"));
     world.give(Input::Message(message(1, "hello")));
     world.answer(Ok(()));
+    assert_eq!(world.inbox.snapshot(world.now).queues, []);
     world.die();
     world.give(Input::Message(message(1, "hello")));
+    assert_eq!(world.inbox.snapshot(world.now).queues, []);
     assert_eq!((world.rows.len(), world.all_given.len()), (1, 1));
     assert_eq!(world.rows[&1].standing, Standing::Done);
 }

@@ -106,3 +106,17 @@ fn what_cannot_be_found_among_too_much_is_told_as_unknown() {
     assert_eq!(world.told, [Told::Unknown(key, "too much was posted since it may have been sent".to_owned())]);
     assert_eq!(world.service.texts(), ["one", "two"]);
 }
+
+#[test]
+fn an_attempt_that_arrives_after_the_comparison_is_found_before_the_message_is_sent_anew() {
+    let mut world = World::new();
+    let refused = SendError::Permanent { scope: Scope::Channel, code: String::new(), text: "no".to_owned() };
+    world.fates.extend([Fate::Late(S * 30), Fate::Refused(refused)]);
+    world.dies_in = Some(3);
+    world.entries(0, S, &["one", "two"]);
+    assert_eq!((world.service.texts().len(), world.compares), (0, 1));
+    // Longer than any service knows a nonce.
+    world.pass(MIN * 10);
+    world.give(Input::Retry { channel: None, unknown: false });
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 2));
+}

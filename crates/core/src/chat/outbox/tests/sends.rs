@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::chat::{CommitError, MessageId, Scope, SendError};
+use crate::chat::{CommitError, MessageId, Scope, SendError, Ticket};
 
 fn refused(scope: Scope) -> Fate {
     Fate::Refused(SendError::Permanent { scope, code: "10003".to_owned(), text: "Unknown Channel".to_owned() })
@@ -243,4 +243,46 @@ fn what_waits_for_the_network_is_tried_at_once_when_it_is_back() {
     world.give(Input::Online);
     world.pass(std::time::Duration::ZERO);
     assert_eq!(world.service.texts(), ["one"]);
+}
+
+/// A bare outbox whose commits and sends are answered by hand.
+#[derive(Debug)]
+struct ByHand(Outbox);
+
+impl ByHand {
+    fn read(&mut self, name: &str, start: u64, texts: &[&str]) -> Vec<String> {
+        let entry = |(start, text): (u64, &&str)| Entry { start, end: start + 1, age: S, text: (*text).to_owned() };
+        let entries = (start..).zip(texts).map(entry).collect();
+        let cursor = "later".into();
+        self.give(Input::Entries { source: source(), channel: channel(name), entries, cursor })
+    }
+
+    /// Commits and sends, in words.
+    fn give(&mut self, input: Input) -> Vec<String> {
+        self.0.handle(World::new().now, input);
+        let outputs = std::iter::from_fn(|| self.0.poll_output());
+        let words = outputs.filter_map(|output| match output {
+            Output::Commit { ticket, .. } => Some(format!("commit {}", ticket.0)),
+            Output::Send { draft, .. } => Some(format!("send {}", draft.text)),
+            _ => None,
+        });
+        words.collect()
+    }
+
+    fn committed(&mut self, ticket: u64) -> Vec<String> {
+        self.give(Input::Committed(Ticket(ticket), Ok(Vec::new())))
+    }
+}
+
+#[test]
+fn each_message_waits_for_its_own_commit_and_for_that_of_the_end_before_it() {
+    let mut hand = ByHand(Outbox::new(World::new().now, 1, 2000, Stored::default(), 1));
+    assert_eq!(hand.read("c1", 0, &["one", "two"]), ["commit 1"]);
+    assert_eq!(hand.read("c2", 2, &["three"]), [""; 0], "one commit is under way");
+    assert_eq!(hand.committed(1), ["send one", "commit 2"], "what waits is not sent with another's commit");
+    let sent = |attempt, id| Input::Sent(Attempt(attempt), Ok(MessageId::parse(id).unwrap()));
+    assert_eq!(hand.give(sent(1, "1")), [""; 0]);
+    assert_eq!(hand.committed(2), ["send three", "commit 3"], "the end of the first is in the third commit");
+    assert_eq!(hand.committed(3), ["send two"]);
+    assert_eq!(hand.committed(3), [""; 0], "an answer counts once");
 }
