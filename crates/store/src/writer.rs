@@ -112,35 +112,54 @@ impl Disk {
     /// Runs writes in one transaction, and says how many before the log had no more room for the class.
     fn commit(&self, jobs: &mut [Job], class: Class) -> (usize, Result<(), StoreError>) {
         let mut run = jobs.len();
-        let fate = self.transact(jobs, class, &mut run);
+        let ran = self.transact(jobs, class, &mut run);
+        let committed = ran.is_ok().then(|| self.step("COMMIT"));
+        let fate = committed.clone().unwrap_or(ran);
         if fate.is_err() && !self.connection.is_autocommit() {
             // Fails only when SQLite has already rolled back.
             drop(self.connection.execute_batch("ROLLBACK"));
         }
+        if committed.is_some_and(|committed| committed.is_err()) {
+            self.bury();
+        }
         (run, fate)
     }
 
+    /// A commit that failed while it was synced can stand whole in the log: a crash now would bring it back, although it is
+    /// told as failed. One over it ends that; where it fails too, the next that succeeds does.
+    fn bury(&self) {
+        let version = self.connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+        let over = |version| format!("BEGIN IMMEDIATE; PRAGMA user_version = {version}; COMMIT");
+        if version.and_then(|version| self.connection.execute_batch(&over(version))).is_err()
+            && !self.connection.is_autocommit()
+        {
+            drop(self.connection.execute_batch("ROLLBACK"));
+        }
+    }
+
+    fn step(&self, sql: &'static str) -> Result<(), StoreError> {
+        Ok(self.connection.prepare_cached(sql)?.execute([]).map(drop)?)
+    }
+
     fn transact(&self, jobs: &mut [Job], class: Class, run: &mut usize) -> Result<(), StoreError> {
-        let step = |sql: &'static str| self.connection.prepare_cached(sql)?.execute([]).map(drop);
-        step("BEGIN IMMEDIATE")?;
+        self.step("BEGIN IMMEDIATE")?;
         for (place, job) in jobs.iter_mut().enumerate() {
             // What a big transaction changed stands in the log before its commit.
             if place > 0 && !self.log.has_room(class) {
                 *run = place;
                 break;
             }
-            step("SAVEPOINT one")?;
+            self.step("SAVEPOINT one")?;
             let ran = job.run(&self.connection);
             if self.connection.is_autocommit() || ran == Ran::Full {
                 // SQLite may have rolled the whole transaction back, neighbours included.
                 return Err(StoreError::Full);
             }
             if ran == Ran::Undo {
-                step("ROLLBACK TO one")?;
+                self.step("ROLLBACK TO one")?;
             }
-            step("RELEASE one")?;
+            self.step("RELEASE one")?;
         }
-        step("COMMIT")?;
         Ok(())
     }
 }

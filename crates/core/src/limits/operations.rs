@@ -41,6 +41,7 @@ limits! {
 
     ["Worker"]
     WORKER_LEASE: Duration = secs(120), "time", "How long a worker may execute without a word of the relay.";
+    WORKER_NO_SLEEP: Duration = secs(60), "time", "An announced sleep that has not come after this, awake, is none: others may put it off, and the system says when it is over.";
     WORKER_LEASE_RENEW: Duration = secs(20), "time", "How often the relay renews the lease while the worker is live.";
     LEDGER_SWEEP_EVERY: Duration = secs(3600), "time", "How often the worker's ledger forgets what is over for too long.";
     WORKER_WINDOW: usize = 4 * MIB, "bytes", "Output in flight that the relay has not acknowledged, over all runs.";

@@ -375,7 +375,7 @@ impl Worker {
     fn sleep_announced(&mut self, now: Now) {
         if self.leave.pause(now) {
             self.tell_lease();
-            self.timers.set(Timer::NoSleep, Due::awake(now, limits::SUSPEND_ACK_WAIT));
+            self.timers.set(Timer::NoSleep, Due::awake(now, limits::WORKER_NO_SLEEP));
             self.changed = true;
         }
         self.out.push_back(Output::AllowSleep);

@@ -79,6 +79,31 @@ fn a_disk_that_is_full_at_any_operation_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
+fn what_was_refused_does_not_come_back_after_a_crash() {
+    for nth in 1.. {
+        let (folder, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let disk = std::sync::Arc::new(Disk::at(folder.path()));
+        let store = open(folder.path()).unwrap();
+        assert_eq!(write(&store, 1, 3000), Ok(()));
+        disk.fail(nth, 1, Failure::Error);
+        let (done, told) = channel();
+        let (lost, path) = (disk.clone(), after.path().to_owned());
+        // Everything that was handed to the disk survives, synced or not: that is what a killed process leaves.
+        both(&store, 2, 3000, move |outcome| {
+            lost.lose_power(&path, || true);
+            done.send(outcome).unwrap();
+        });
+        let refused = told.recv().unwrap().is_err();
+        let found = numbers(&open(after.path()).unwrap());
+        assert_eq!(found, if refused { vec![1] } else { vec![1, 2] }, "failure at {nth}");
+        if disk.heal() == 0 {
+            assert!(nth > 2, "{nth} operations");
+            return;
+        }
+    }
+}
+
+#[test]
 fn what_is_acknowledged_survives_a_loss_of_power_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let disk = std::sync::Arc::new(Disk::at(folder.path()));

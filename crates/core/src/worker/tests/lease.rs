@@ -109,7 +109,7 @@ fn a_sleep_that_was_announced_and_never_came_holds_the_lease_no_longer_than_it_m
     rig.started(supervised(1));
     rig.tell(Input::SleepAnnounced);
     rig.asks(1);
-    rig.pass(limits::SUSPEND_ACK_WAIT);
+    rig.pass(limits::WORKER_NO_SLEEP);
     assert_eq!(rig.asks(1), [renewed(&rig, 0, S * 120)]);
 }
 
