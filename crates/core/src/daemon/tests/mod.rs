@@ -41,7 +41,10 @@ impl Rig {
             compat,
             features: Features::all(),
             version: "0.1.0".into(),
-            advertised: Advertised { tools: vec!["echo".into(), "start_operation".into()], policy: serde_json::json!({"profile": "agent"}) },
+            advertised: Advertised {
+                tools: vec!["echo".into(), "start_operation".into()],
+                policy: serde_json::json!({"profile": "agent"}),
+            },
         };
         let daemon = Daemon::new(now, settings, 1);
         Rig { daemon, now, out: VecDeque::new(), base: compat == Compat::Base, n: Default::default() }

@@ -85,11 +85,7 @@ impl Ledger {
 
     /// Makes changes durable, all or none, in the order in which they are handed in. Never blocks; `done` runs on the thread
     /// that writes. Whatever belongs to something received before passes while the disk is too full to receive more.
-    pub fn commit(
-        &self,
-        changes: Vec<Change>,
-        done: impl FnOnce(Result<Vec<Found>, LedgerError>) + Send + 'static,
-    ) {
+    pub fn commit(&self, changes: Vec<Change>, done: impl FnOnce(Result<Vec<Found>, LedgerError>) + Send + 'static) {
         let at = unix_ms();
         let receives = changes.iter().any(|change| matches!(change, Change::Admit(_)));
         let work = move |db: &Connection| {
