@@ -47,6 +47,10 @@ async fn a_daemon_killed_in_the_middle_of_a_call_is_told_as_outcome_unknown_as_s
 async fn a_call_that_waits_for_a_killed_daemon_goes_to_its_next_life() {
     let mut stand = Stand::start(WireKind::Feature).await;
     stand.device.kill_9().await;
+    // One that comes before the relay knows is sent to the dead one, and its outcome unknown.
+    while stand.relay.home.json(&["device", "list", "--json"]).await[0]["connected"] == true {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     stand.release("a");
     let client = stand.modern();
     let call = client.call("run_process", work("a")).send();
