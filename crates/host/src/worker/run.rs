@@ -376,11 +376,18 @@ impl Shell {
     fn perform(&mut self, operation: Operation) {
         let stop = CancellationToken::new();
         self.performing.insert(operation.request_id.clone(), stop.clone());
-        let (performer, events) = (Arc::clone(&self.performer), self.events.clone());
+        let (performer, rules, events) = (Arc::clone(&self.performer), Arc::clone(&self.rules), self.events.clone());
         tokio::spawn(async move {
-            let performed = AssertUnwindSafe(performer.perform(&operation, &stop)).catch_unwind().await;
             let panicked = |_| Err(Failure::new(Code::InternalError, "the operation failed unexpectedly"));
-            let _ = events.send(Event::Performed(operation.request_id, performed.unwrap_or_else(panicked)));
+            // It may have waited since it was allowed.
+            let performed = match rules.judge(&operation) {
+                Err(refused) => Err(refused),
+                Ok(()) => {
+                    let performed = AssertUnwindSafe(performer.perform(&operation, &stop)).catch_unwind().await;
+                    performed.unwrap_or_else(panicked)
+                }
+            };
+            let _ = events.send(Event::Performed(operation.request_id, performed));
         });
     }
 

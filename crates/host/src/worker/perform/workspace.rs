@@ -17,7 +17,7 @@ use crate::files::{self, FileError};
 const FILE: &str = "workspace.json";
 
 /// What a configuration may say.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Workspace {
     /// The folder of runs that name none, relative to the workspace.
@@ -26,6 +26,13 @@ pub(crate) struct Workspace {
     /// Variables of every run; a request's own win.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
+}
+
+/// Variables can hold secrets.
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workspace").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
 }
 
 /// A configuration as it is kept.
