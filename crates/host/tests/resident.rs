@@ -223,7 +223,8 @@ async fn settings_are_applied_or_wait_for_a_restart_which_needs_no_new_process()
     // Whoever followed the status before follows it still.
     let mut seen = String::new();
     let newest = |seen: &str| {
-        let seqs = seen.split(r#"data: {"seq":"#).skip(1).filter_map(|rest| rest.split_once(',')?.0.parse::<u64>().ok());
+        let seqs =
+            seen.split(r#"data: {"seq":"#).skip(1).filter_map(|rest| rest.split_once(',')?.0.parse::<u64>().ok());
         seqs.max().unwrap_or(0)
     };
     let followed = async {
