@@ -177,7 +177,7 @@ pub(crate) struct Device {
 pub(crate) fn list(db: &Connection, of: Option<&AccountId>) -> Result<Vec<Device>, ApiError> {
     let sql = "SELECT d.id, d.account, a.name, d.name, d.id = coalesce(a.default_device, ''), d.created, d.revoked
                FROM devices d JOIN accounts a ON a.id = d.account
-               WHERE ?1 IS NULL OR d.account = ?1 ORDER BY d.created, d.id";
+               WHERE ?1 IS NULL OR d.account = ?1 ORDER BY d.created, d.rowid";
     let mut query = db.prepare(sql)?;
     let rows = query.query_map([of.map(AccountId::as_str)], |row| {
         let ids = (DeviceId::parse(&row.get::<_, String>(0)?), AccountId::parse(&row.get::<_, String>(1)?));
@@ -241,7 +241,7 @@ pub(crate) fn revoke(db: &Connection, now: i64, device: &Device, news: &mut Vec<
     }
     // The oldest device left becomes the default; none leaves it empty for the next enrolment.
     let sql = "UPDATE accounts SET default_device =
-               (SELECT id FROM devices WHERE account = ?1 AND revoked IS NULL ORDER BY created, id LIMIT 1)
+               (SELECT id FROM devices WHERE account = ?1 AND revoked IS NULL ORDER BY created, rowid LIMIT 1)
                WHERE id = ?1 AND default_device = ?2";
     db.execute(sql, params![device.account.as_str(), device.id.as_str()])?;
     forget_links(db)
