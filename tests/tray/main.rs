@@ -75,7 +75,7 @@ async fn stop_and_start_in_the_menu_stop_and_start_the_engines() {
     tray.icon.click("Stop").await;
     tray.desktop
         .status_is("stopped engines", |s| {
-            s["app"]["engines"] == serde_json::json!({"relay": "stopped", "link": "stopped"})
+            s["app"]["engines"] == serde_json::json!({"relay": "stopped", "link": "stopped", "worker": "stopped"})
         })
         .await;
     tray.shows("Stopped: this machine cannot be reached", "off").await;
