@@ -87,6 +87,7 @@ async fn a_cancelled_program_ends_with_all_it_started() {
     peer.ask(sh(1, "sleep 1000 & echo $!; wait")).await;
     peer.received(1).await;
     peer.state(1, State::Running).await;
+    peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
     peer.say(ControlFrame::Cancel { request_id: id(1), run_id: Some(run(1)) }).await;
     match peer.answer().await {
         WorkerFrame::CancelResult { request_id, .. } => assert_eq!(request_id, id(1)),
