@@ -43,6 +43,7 @@ limits! {
     INBOX_HELD: usize = 500, "messages", "Messages of a channel that wait while missed ones are fetched; more are fetched as well.";
     INBOX_FETCH_RETRY: Duration = secs(5), "time", "Wait before missed messages are asked for again.";
     INBOX_COMMAND_AGE: Duration = secs(120), "time", "A command that is older is not carried out: it was meant for what ran then.";
+    ATTACHMENT_MAX: u64 = 25 << 20, "bytes", "A file of a message that is fetched.";
     INBOX_ATTACHMENT_WAIT: Duration = secs(180), "time", "How long a message waits for its files; others pass it meanwhile.";
     INBOX_RETRY_MIN: Duration = secs(2), "time", "First wait before a failed delivery is tried again; doubles.";
     INBOX_RETRY_MAX: Duration = secs(60), "time", "Longest wait before a failed delivery is tried again.";

@@ -4,16 +4,23 @@ mod telegram;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use holdfast_core::chat::inbox::Missed;
+use holdfast_core::chat::outbox::Posted;
+use holdfast_core::chat::{Attachment, ChannelId, Click, Draft, Incoming, MessageId, SendError};
+#[cfg(doc)]
+use holdfast_core::limits;
 use holdfast_core::seat::Failed;
 use secrecy::SecretString;
+use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use crate::config::ChannelService;
 pub use telegram::Telegram;
 
-/// A bot at a chat service, as far as the seat needs it. What fails never names the token, nor an address that holds it.
+/// A bot at a chat service. What fails never names the token, nor an address that holds it.
 pub trait ChannelBackend: fmt::Debug + Send + Sync {
     /// Asks the service whose token it is. Changes nothing there.
     fn prove(&self) -> BoxFuture<'_, Result<Bot, Failed>>;
@@ -21,8 +28,81 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
     /// Connects: when it returns, the bot can speak and hear.
     fn connect(&self) -> BoxFuture<'_, Result<(), Failed>>;
 
-    /// Stays connected until that ends by itself. Dropping it disconnects.
-    fn listen(&self) -> BoxFuture<'_, Failed>;
+    /// Stays connected until that ends by itself, and tells what is heard. Dropping it disconnects.
+    fn listen(&self, events: mpsc::Sender<Event>) -> BoxFuture<'_, Failed>;
+
+    /// The longest message, in UTF-16 units.
+    fn chunk(&self) -> usize;
+
+    /// Posts a message; the same nonce within the service's window posts it once.
+    fn send<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<MessageId, SendError>>;
+
+    /// Makes the text of one of our messages this, and takes its buttons away.
+    fn edit<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        message: &'a MessageId,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// Shows for some seconds that the bot types. Whether it worked matters to nobody.
+    fn typing<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, ()>;
+
+    /// Puts our reaction on a message, or takes it away. Whether it worked matters to nobody.
+    fn react<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        message: &'a MessageId,
+        sign: &'a str,
+        there: bool,
+    ) -> BoxFuture<'a, ()>;
+
+    /// Answers a click so that only that person sees it.
+    fn answer<'a>(&'a self, click: &'a str, text: &'a str) -> BoxFuture<'a, ()>;
+
+    /// What was written in a channel after a message, oldest first.
+    fn fetch_after<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        after: &'a MessageId,
+    ) -> BoxFuture<'a, Result<Missed, SendError>>;
+
+    /// What our bot posted in a channel after a message, or without one since that long ago; oldest first. Nothing, if there
+    /// is more than [`limits::OUTBOX_COMPARED`] to look through, or the service cannot be asked.
+    fn posted<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        after: Option<&'a MessageId>,
+        since: Duration,
+    ) -> BoxFuture<'a, Result<Option<Vec<Posted>>, SendError>>;
+
+    /// Streams a file of a message into `into`; at most [`limits::ATTACHMENT_MAX`] bytes.
+    ///
+    /// # Errors
+    /// In plain words: it is larger, empty, or cannot be fetched.
+    fn download<'a>(
+        &'a self,
+        message: &'a Incoming,
+        file: &'a Attachment,
+        into: &'a mut tokio::fs::File,
+    ) -> BoxFuture<'a, Result<u64, String>>;
+
+    /// Makes the client anew: requests that hang end soon.
+    fn reset(&self);
+}
+
+/// What is heard from a chat service.
+#[derive(Debug)]
+pub enum Event {
+    /// The connection is there, or there again: messages may have been missed.
+    Ready,
+    /// Somebody wrote. The sender is told once the message is stored or not wanted: a service that forgets what was fetched
+    /// must not be told before.
+    Message(Box<Incoming>, Option<oneshot::Sender<()>>),
+    /// Somebody pressed a button.
+    Click(Click),
+    /// Our bot posted this, somewhere; by whichever process.
+    Ours(ChannelId, MessageId),
 }
 
 /// A bot, as its service names it.
