@@ -14,8 +14,8 @@ use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, Consent, EngineState, LinkState, OutageLog, Question, RelayStatus, SeatStatus,
-    StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode, WorkerStatus,
+    AppStatus, CallCounts, Consent, EngineState, ForwarderStatus, LinkState, OutageLog, Question, RelayStatus,
+    SeatStatus, StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode, WorkerStatus,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
@@ -46,6 +46,7 @@ struct Facts {
     health: Health,
     worker: Option<WorkerStatus>,
     seat: Option<SeatStatus>,
+    channels: Option<Arc<ForwarderStatus>>,
     consents: Vec<Consent>,
     questions: Vec<Question>,
     outages: OutageLog,
@@ -71,6 +72,7 @@ impl StatusHub {
             health: Health::default(),
             worker: None,
             seat: None,
+            channels: None,
             consents: Vec::new(),
             questions: Vec::new(),
             outages: OutageLog::default(),
@@ -101,6 +103,7 @@ impl StatusHub {
             calls,
             worker: facts.worker.clone(),
             seat: facts.seat.clone(),
+            channels: facts.channels.clone(),
             consents: facts.consents.clone(),
             questions: facts.questions.clone(),
             outages: facts.outages.list(now),
@@ -212,6 +215,7 @@ impl StatusHub {
         facts.consents.clear();
         facts.worker = None;
         facts.seat = None;
+        facts.channels = None;
         for over in [
             WarningCode::ConfigInvalid,
             WarningCode::ConfigRestart,
@@ -306,10 +310,17 @@ impl StatusHub {
         self.changed.notify_one();
     }
 
+    /// What passes between agents and channels is this now.
+    pub(crate) fn channels(&self, status: Arc<ForwarderStatus>) {
+        self.facts.lock().channels = Some(status);
+        self.changed.notify_one();
+    }
+
     /// No channel is set up.
     pub(crate) fn no_channel(&self) {
         let mut facts = self.facts.lock();
         facts.seat = None;
+        facts.channels = None;
         facts.app.engines.remove(&Engine::Channels);
         for over in [WarningCode::SeatFailed, WarningCode::SeatFrozen, WarningCode::BotUsedElsewhere] {
             facts.health.clear(over);
@@ -359,6 +370,7 @@ fn same(a: &StatusSnapshot, b: &StatusSnapshot) -> bool {
         && a.relay == b.relay
         && a.worker == b.worker
         && a.seat == b.seat
+        && a.channels == b.channels
         && a.consents == b.consents
         && a.questions == b.questions
         && a.app == b.app

@@ -4,6 +4,7 @@
 //! types. State is latest-value and is never derived from the timeline, which may drop.
 
 mod attention;
+mod channels;
 mod outages;
 mod seat;
 mod timeline;
@@ -11,6 +12,7 @@ mod warning;
 mod worker;
 
 pub use attention::{Consent, Question};
+pub use channels::{BindingStatus, ForwarderStatus, PersonRow, TroubleRow};
 pub use outages::{Outage, OutageLog, Tally};
 pub use seat::{SeatHolder, SeatState, SeatStatus};
 pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};
@@ -18,6 +20,7 @@ pub use warning::{Action, Severity, Warning, WarningCode};
 pub use worker::{LeaseStatus, OperationRow, WorkerCounts, WorkerStatus};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +47,9 @@ pub struct StatusSnapshot {
     pub worker: Option<WorkerStatus>,
     /// The seat at the chat service; `None` while no channel is set up.
     pub seat: Option<SeatStatus>,
+    /// What passes between agents and channels; `None` while no channel is set up.
+    #[serde(default)]
+    pub channels: Option<Arc<ForwarderStatus>>,
     /// Clients that wait to be let in, oldest first.
     pub consents: Vec<Consent>,
     /// Calls that ask before they run, oldest first.
@@ -65,6 +71,7 @@ impl StatusSnapshot {
             calls: CallCounts::default(),
             worker: None,
             seat: None,
+            channels: None,
             consents: Vec::new(),
             questions: Vec::new(),
             outages: Vec::new(),
