@@ -65,6 +65,9 @@ limits! {
     TYPING_FOR: Duration = secs(600), "time", "How long typing is shown without a sign of work; many times TYPING_AGAIN.";
     SIGNS_CHANNELS: usize = 64, "channels", "Channels in which typing and reactions are kept.";
 
+    ["Forwarder"]
+    FORWARDER_EVENTS: usize = 256, "events", "What was heard from the chat service and is not taken in yet; more waits at the service.";
+
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
     TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";

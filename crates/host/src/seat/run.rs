@@ -356,7 +356,11 @@ async fn stay_connected(backend: Arc<dyn ChannelBackend>, conn: ConnId, events: 
         Err(why) => why,
         Ok(()) => {
             tell(&events, Event::Connected(conn));
-            backend.listen().await
+            let (heard, mut hearing) = mpsc::channel(limits::FORWARDER_EVENTS);
+            tokio::select! {
+                why = backend.listen(heard) => why,
+                () = async { while hearing.recv().await.is_some() {} } => Failed::ForNow { reason: "it fell silent".into(), after: None },
+            }
         }
     };
     tell(&events, Event::Lost(conn, why));
