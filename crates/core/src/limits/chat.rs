@@ -10,6 +10,9 @@ limits! {
     CHUNK_INFO_MAX: usize = 32, "graphemes", "First line of a code block that is repeated where a cut opens it again; well below CHUNK_MIN.";
     CHUNK_DISCORD: usize = 2000, "UTF-16 units", "A Discord message; Discord counts code points, of which there are never more.";
     CHAT_ID_MAX: usize = 64, "bytes", "Id of a channel, message or person; services use at most 32.";
+    BINDINGS: usize = 32, "bindings", "Bindings of one bot; half of OUTBOX_LANES, so that threads find a place.";
+    BINDING_NAME_MAX: usize = 40, "characters", "Name of a binding; it becomes the name of a folder.";
+    CHANNEL_PEOPLE: usize = 200, "people", "People who may speak to the agents.";
 
     ["Outbox"]
     OUTBOX_NONCE_WINDOW: Duration = secs(2 * 60), "time", "How long after its first attempt a message with an unknown outcome is sent again with the same nonce; services remember nonces for a few minutes.";
@@ -67,6 +70,9 @@ limits! {
 
     ["Forwarder"]
     FORWARDER_EVENTS: usize = 256, "events", "What was heard from the chat service and is not taken in yet; more waits at the service.";
+    FORWARDER_REQUESTS: usize = 32, "requests", "What API and commands ask and is not taken in yet; more waits at the caller.";
+    FORWARDER_FETCHED: usize = 100, "messages", "Messages that an agent gets for one question what was written last.";
+    FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
 
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
@@ -76,6 +82,7 @@ limits! {
     TRANSCRIPT_TORN_TRIES: usize = 64, "places", "Where in a line that cannot be read another one is sought that its torn beginning stands before.";
     TRANSCRIPT_TRIES: u32 = 30, "reads", "Failed reads of a file that was replaced, one per TRANSCRIPT_POLL, before the next one is begun.";
     TRANSCRIPT_FILES: usize = 4, "files", "Files that took a transcript's place before the first was read to its end.";
+    TRANSCRIPT_BESIDE: usize = 1000, "files", "Files beside a transcript among which the one that stood in its place is looked for.";
     TRANSCRIPT_HEAD: usize = 1024, "bytes", "Beginning of a file by which it is known again.";
     TRANSCRIPT_BACK: usize = 64 << 10, "bytes", "One read backwards for the beginning of the last line.";
     TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";
