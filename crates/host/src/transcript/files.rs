@@ -1,0 +1,156 @@
+//! The files of a transcript, kept open for as long as the machine needs them: one that is open keeps its number, so that
+//! nothing else is taken for it.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_fs_ext::MetadataExt as _;
+use holdfast_core::limits;
+use holdfast_core::transcript::{FileId, Look, Place};
+
+/// The path by which a transcript is bound: absolute and without links, so that the same file has the same name. One that is
+/// not there yet is named by the folder that is.
+///
+/// # Errors
+/// In plain words: it is no regular file, its name is not UTF-8, or the system refuses to look.
+pub fn real_path(path: &Path) -> Result<Arc<str>, String> {
+    let refused = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let absolute = std::path::absolute(path).map_err(|e| refused(&e))?;
+    let mut rest = Vec::new();
+    let mut there = absolute.as_path();
+    let real = loop {
+        match fs::canonicalize(there) {
+            Ok(real) => break real,
+            Err(e) if is_absent(&e) => match (there.parent(), there.file_name()) {
+                (Some(parent), Some(name)) => {
+                    rest.push(name);
+                    there = parent;
+                }
+                _ => return Err(refused(&e)),
+            },
+            Err(e) => return Err(refused(&e)),
+        }
+    };
+    if rest.is_empty() && !real.is_file() {
+        return Err(refused(&"it is no regular file"));
+    }
+    let real: PathBuf = std::iter::once(real.as_os_str()).chain(rest.into_iter().rev()).collect();
+    real.to_str().map(Arc::from).ok_or_else(|| refused(&"only a path in UTF-8 can be followed"))
+}
+
+fn is_absent(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Open files by what the system calls them.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    open: HashMap<Place, File>,
+}
+
+impl Files {
+    /// Opens the file at a path, if a regular one is there, and says how it is. Follows no link.
+    pub fn look(&mut self, path: &str) -> io::Result<Option<Look>> {
+        match self.open(Path::new(path)) {
+            Ok(Some(place)) => self.describe(place).map(Some),
+            Ok(None) => Ok(None),
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The same of a file that is known, wherever it is among those beside the path whose names begin as its own.
+    pub fn find(&mut self, path: &str, file: &FileId) -> io::Result<Option<Look>> {
+        if self.open.contains_key(&file.place) {
+            return self.describe(file.place).map(Some);
+        }
+        let path = Path::new(path);
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let beside = match fs::read_dir(folder) {
+            Ok(beside) => beside,
+            Err(e) if is_absent(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut looked_at = 0;
+        for entry in beside {
+            let entry = entry?;
+            if !entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+                continue;
+            }
+            looked_at += 1;
+            if looked_at > limits::TRANSCRIPT_BESIDE {
+                break;
+            }
+            match self.open(&entry.path()) {
+                Ok(Some(place)) if place == file.place => return self.describe(place).map(Some),
+                Ok(Some(place)) => self.close(place),
+                // Removed meanwhile, or not for us: not the one.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// At most `max` bytes of an open file; fewer only at its end.
+    pub fn read(&self, place: Place, offset: u64, max: usize) -> io::Result<Vec<u8>> {
+        let mut file = self.get(place)?;
+        let rest = usize::try_from(file.metadata()?.len().saturating_sub(offset)).unwrap_or(max);
+        let mut bytes = Vec::with_capacity(rest.min(max));
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(max as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Lets go of one.
+    pub fn close(&mut self, place: Place) {
+        self.open.remove(&place);
+    }
+
+    fn get(&self, place: Place) -> io::Result<&File> {
+        self.open.get(&place).ok_or_else(|| io::Error::new(ErrorKind::NotFound, "the file is not open"))
+    }
+
+    fn describe(&self, place: Place) -> io::Result<Look> {
+        let size = self.get(place)?.metadata()?.len();
+        let mut head = self.read(place, 0, limits::TRANSCRIPT_HEAD)?;
+        head.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+        Ok(Look { place, size, head })
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<Option<Place>> {
+        let named = fs::symlink_metadata(path)?;
+        if !named.is_file() {
+            return Ok(None);
+        }
+        // To open it again would tell everybody who watches the folder, us too.
+        #[cfg(unix)]
+        if let Some(known) =
+            Some(of(&cap_std::fs::Metadata::from_just_metadata(named))).filter(|place| self.open.contains_key(place))
+        {
+            return Ok(Some(known));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true);
+        // It may be another one by now: non-blocking, so that a pipe cannot hold us up.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK,
+        );
+        let file = options.open(path)?;
+        let meta = cap_std::fs::Metadata::from_file(&file)?;
+        if !meta.is_file() {
+            return Ok(None);
+        }
+        let place = of(&meta);
+        self.open.entry(place).or_insert(file);
+        Ok(Some(place))
+    }
+}
+
+fn of(meta: &cap_std::fs::Metadata) -> Place {
+    Place { device: meta.dev(), inode: meta.ino() }
+}
