@@ -371,6 +371,8 @@ limits! {
     SEAT_COMMAND_WAIT: Duration = secs(30), "time", "How long a command waits for what comes of it; more than SEAT_ANSWER, SEAT_HANDOVER and CHANNEL_REQUEST together.";
     CHANNEL_REQUEST: Duration = secs(10), "time", "One request to a chat service, apart from a long poll.";
     CHANNEL_POLL: Duration = secs(25), "time", "How long the chat service may hold a poll that has nothing to tell.";
+    CHANNEL_SEND: Duration = secs(30), "time", "One attempt at a message; less than OUTBOX_WATCH.";
+    CHANNEL_UPDATES: usize = 50, "updates", "What one poll brings; the next comes only when all of it is stored.";
     CHANNEL_BODY_MAX: usize = 4 * MIB, "bytes", "One answer of a chat service.";
 
     ["Status"]

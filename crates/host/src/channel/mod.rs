@@ -1,5 +1,7 @@
 //! Chat services: what the seat needs of one, and the ones there are.
 
+mod discord;
+mod http;
 mod telegram;
 
 use std::fmt;
@@ -18,6 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use crate::config::ChannelService;
+use crate::http_client;
+pub use discord::Discord;
 pub use telegram::Telegram;
 
 /// A bot at a chat service. What fails never names the token, nor an address that holds it.
@@ -89,6 +93,26 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
 
     /// Makes the client anew: requests that hang end soon.
     fn reset(&self);
+
+    /// Whether the service gives the bot the text of what people write; for good: it does not, and what a person does about it.
+    /// Changes nothing there.
+    fn hears(&self) -> BoxFuture<'_, Result<(), Failed>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// What the bot finds where a channel should be. Changes nothing there.
+    fn place<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Place, SendError>> {
+        Box::pin(async { Ok(Place { name: channel.as_str().into(), lacks: Vec::new() }) })
+    }
+}
+
+/// A channel, as the bot finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// As people call it, such as `#agent-log in Workshop`.
+    pub name: String,
+    /// Permissions that the bot needs there and does not have, as the service names them.
+    pub lacks: Vec<&'static str>,
 }
 
 /// What is heard from a chat service.
@@ -117,29 +141,42 @@ pub struct Bot {
 /// A token or an address that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadChannel {
-    /// The token has not the shape of one.
-    #[error("this is no token of a Telegram bot; @BotFather gives one such as 123456:ABC-DEF…")]
-    Token,
-    /// The address.
-    #[error("base_url must be https://host[:port], or http:// to this machine")]
+    /// The token has not the shape of one; in plain words, without it.
+    #[error("{0}")]
+    Token(&'static str),
+    /// An address.
+    #[error("base_url and gateway_url must be https://host[:port], or http:// to this machine")]
     Address,
     /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
     Tls,
 }
 
-/// The bot of a token at a service. Speaks to nobody yet.
+/// The bot of a token at a service. Speaks to nobody yet. Only Discord has a gateway beside its API.
 pub fn backend(
     service: ChannelService,
     token: SecretString,
     base_url: Option<&Url>,
+    gateway_url: Option<&Url>,
 ) -> Result<(String, Arc<dyn ChannelBackend>), BadChannel> {
     match service {
+        ChannelService::Discord => {
+            let discord = Discord::new(token, base_url, gateway_url)?;
+            Ok((discord.bot().to_owned(), Arc::new(discord)))
+        }
         ChannelService::Telegram => {
             let telegram = Telegram::new(token, base_url)?;
             Ok((telegram.bot().to_owned(), Arc::new(telegram)))
         }
     }
+}
+
+/// An address of a service's API, without the slash at its end, if a token may go there.
+fn address(url: Option<&Url>, else_this: &str) -> Result<String, BadChannel> {
+    let Some(url) = url else { return Ok(else_this.to_owned()) };
+    let bare = (url.username(), url.password(), url.query(), url.fragment()) == ("", None, None, None);
+    let good = bare && http_client::may_carry_secrets(url);
+    good.then(|| url.as_str().trim_end_matches('/').to_owned()).ok_or(BadChannel::Address)
 }
 
 /// Under which name a bot's token is kept among the secrets.

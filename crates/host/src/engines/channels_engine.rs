@@ -74,9 +74,10 @@ impl Running {
         service: &str,
         token: Secret,
         base_url: Option<String>,
+        gateway_url: Option<String>,
     ) -> Result<Value, CommandError> {
         let before = self.config().await.channel;
-        let (set, answer) = set_up(&self.secrets, service, token, base_url).await?;
+        let (set, answer) = set_up(&self.secrets, service, token, base_url, gateway_url).await?;
         self.configure(set).await?;
         forget_former(&self.secrets, &before, &self.config().await.channel).await?;
         self.keep_wanted(Some(Engine::Channels), true).await;
@@ -195,7 +196,8 @@ async fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secr
     let bot = config.bot.as_deref().ok_or(format!("channel.bot is missing; {set_up}"))?;
     let kept = secrets.find(&channel::secret_name(service, bot)).await.map_err(|e| e.to_string())?;
     let token = kept.ok_or(format!("no token of bot {bot} is kept here; {set_up}"))?;
-    let (owner, backend) = channel::backend(service, token, config.base_url.as_ref()).map_err(|e| e.to_string())?;
+    let (owner, backend) = channel::backend(service, token, config.base_url.as_ref(), config.gateway_url.as_ref())
+        .map_err(|e| e.to_string())?;
     if owner != bot {
         return Err(format!("the token that is kept here belongs to another bot; {set_up}"));
     }
@@ -228,13 +230,18 @@ pub(super) async fn set_up(
     service: &str,
     token: Secret,
     base_url: Option<String>,
+    gateway_url: Option<String>,
 ) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
     let invalid = |why: &dyn std::fmt::Display| CommandError::new("invalid_request", why.to_string());
-    let service = ChannelService::parse(service).ok_or_else(|| invalid(&"the chat service must be telegram"))?;
-    let address = base_url.as_deref().map(str::parse::<Url>).transpose();
-    let address = address.map_err(|_| invalid(&channel::BadChannel::Address))?;
+    let service =
+        ChannelService::parse(service).ok_or_else(|| invalid(&"the chat service must be discord or telegram"))?;
+    let address = |url: Option<String>| url.as_deref().map(str::parse::<Url>).transpose();
+    let (Ok(base_url), Ok(gateway_url)) = (address(base_url), address(gateway_url)) else {
+        return Err(invalid(&channel::BadChannel::Address));
+    };
     let token = SecretString::from(token.0);
-    let (id, backend) = channel::backend(service, token.clone(), address.as_ref()).map_err(|e| invalid(&e))?;
+    let backend = channel::backend(service, token.clone(), base_url.as_ref(), gateway_url.as_ref());
+    let (id, backend) = backend.map_err(|e| invalid(&e))?;
     let Bot { name, .. } = backend.prove().await.map_err(|why| match why {
         Failed::ForGood(reason) => CommandError::new("token_refused", reason),
         Failed::ForNow { reason, .. } | Failed::UsedElsewhere(reason) => CommandError::new("unavailable", reason),
@@ -243,7 +250,8 @@ pub(super) async fn set_up(
     let set = BTreeMap::from([
         ("channel.backend".into(), service.as_str().into()),
         ("channel.bot".into(), id.as_str().into()),
-        ("channel.base_url".into(), address.map_or(Value::Null, |url| url.as_str().into())),
+        ("channel.base_url".into(), base_url.map_or(Value::Null, |url| url.as_str().into())),
+        ("channel.gateway_url".into(), gateway_url.map_or(Value::Null, |url| url.as_str().into())),
     ]);
     Ok((set, json!({"backend": service, "bot": id, "name": name})))
 }
@@ -271,6 +279,6 @@ pub(super) async fn removed(
 ) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
     let (service, bot) = (config.backend.ok_or_else(no_channel)?, config.bot.as_deref().ok_or_else(no_channel)?);
     secrets.forget(&channel::secret_name(service, bot)).await.map_err(|e| CommandError::failed(&e))?;
-    let set = ["backend", "bot", "base_url"].map(|key| (format!("channel.{key}"), Value::Null));
+    let set = ["backend", "bot", "base_url", "gateway_url"].map(|key| (format!("channel.{key}"), Value::Null));
     Ok((set.into(), json!({"removed": bot})))
 }
