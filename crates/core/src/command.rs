@@ -213,16 +213,76 @@ pub enum Command {
     SeatRelease {},
     /// Proves a bot's token at the chat service, keeps it among the secrets and uses that bot from now on.
     ChannelSetup {
-        /// The chat service: `telegram`.
+        /// The chat service: `discord` or `telegram`.
         backend: String,
         /// The bot's token.
         token: Secret,
         /// Another address of the service's API than its own; `https`, or `http` to this machine.
         #[serde(default)]
         base_url: Option<String>,
+        /// Another address of Discord's gateway than the one it names itself.
+        #[serde(default)]
+        gateway_url: Option<String>,
     },
-    /// Forgets the bot and its token.
+    /// Forgets the bot and its token. Bindings and people stay.
     ChannelRemove {},
+    /// Adds a binding, or changes what is named of one.
+    ChannelBind {
+        /// Its name.
+        name: String,
+        /// Key of `[[channel.binding]]` → new value; `null` takes the key away.
+        #[cfg_attr(feature = "ts", ts(type = "Record<string, unknown>"))]
+        set: BTreeMap<String, serde_json::Value>,
+    },
+    /// Takes a binding away.
+    ChannelUnbind {
+        /// Its name.
+        name: String,
+    },
+    /// Without a code: from now on, for some minutes, people who write to the bot get one. With a code: whoever got it is
+    /// admitted.
+    ChannelPair {
+        /// As the bot told it.
+        #[serde(default)]
+        code: Option<Secret>,
+    },
+    /// Lets somebody speak to the agents.
+    ChannelAdmit {
+        /// By their id at the service.
+        person: String,
+    },
+    /// Hears somebody no longer.
+    ChannelDismiss {
+        /// By their id at the service.
+        person: String,
+    },
+    /// Tries again what was refused: a channel is not parked any more, and its refused messages are sent again.
+    ChannelRetry {
+        /// Its id; absent means every channel.
+        #[serde(default)]
+        channel: Option<String>,
+        /// Also what may be there already: it may then stand there twice.
+        #[serde(default)]
+        #[cfg_attr(feature = "ts", ts(optional = nullable))]
+        unknown: bool,
+    },
+    /// Posts a test message in the channel of a binding.
+    ChannelTest {
+        /// Its name.
+        binding: String,
+    },
+    /// Asks the service whether the bot can hear and speak; changes nothing.
+    ChannelCheck {
+        /// A channel that no binding has yet.
+        #[serde(default)]
+        channel: Option<String>,
+    },
+    /// Finds transcripts of agents on this machine, the likeliest first.
+    ChannelCandidates {
+        /// The folder an agent works in; absent: wherever.
+        #[serde(default)]
+        project: Option<String>,
+    },
     /// Changes settings in the configuration file, keeping its comments, and applies what can be applied.
     Configure {
         /// Dotted key → new value; `null` takes the key away.

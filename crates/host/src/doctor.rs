@@ -1,5 +1,6 @@
 //! The doctor: one copyable report on what could keep this machine from being reached.
 
+mod channel;
 mod checks;
 mod public;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::paths::Dirs;
 
+pub use channel::examine_channel;
 pub use public::examine_public;
 
 /// Everything that was looked at. Holds no secret.
@@ -131,6 +133,7 @@ pub async fn examine(dirs: &Dirs, running: Option<&StatusSnapshot>) -> Report {
         Some(relay) => found.extend(checks::relay(&relay, ca_file).await),
         None => found.push(Check::skipped("relay", "no relay is known while nothing runs")),
     }
+    found.extend(channel::checks(dirs, &config, None).await);
     Report::of(found)
 }
 

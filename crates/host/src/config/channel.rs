@@ -79,6 +79,18 @@ pub enum Delivery {
     Inbox,
 }
 
+impl Delivery {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Delivery::Command => "command",
+            Delivery::Tmux => "tmux",
+            Delivery::Mcp => "mcp",
+            Delivery::Inbox => "inbox",
+        }
+    }
+}
+
 /// A chat service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]

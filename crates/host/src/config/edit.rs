@@ -7,7 +7,7 @@ use std::path::Path;
 use holdfast_core::limits;
 use serde::Serialize;
 use serde_json::Value;
-use toml_edit::{DocumentMut, Item, TableLike};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::error::position;
 use super::read::{parse, text};
@@ -27,6 +27,16 @@ pub enum EditError {
 
 /// Sets dotted keys, or takes them away where the value is null. The file is made if there is none. Tells what it says now.
 pub fn edit(path: &Path, set: &BTreeMap<String, Value>) -> Result<Config, EditError> {
+    let after = |config: &Config| usable(config, set);
+    change(path, |root| set.iter().try_for_each(|(key, value)| put(root, key, value)), after)
+}
+
+/// Changes the file by `act`, unless that makes it invalid or `check` refuses what it says then.
+pub(super) fn change(
+    path: &Path,
+    act: impl FnOnce(&mut Table) -> Result<(), EditError>,
+    check: impl FnOnce(&Config) -> Result<(), EditError>,
+) -> Result<Config, EditError> {
     // A file that is kept elsewhere and linked here stays there.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let old = text(path)?;
@@ -35,15 +45,13 @@ pub fn edit(path: &Path, set: &BTreeMap<String, Value>) -> Result<Config, EditEr
         let (line, column) = position(&old, e.span().map_or(0, |s| s.start));
         ConfigError::Invalid { path: path.clone(), line, column, message: e.message().to_owned() }
     })?;
-    for (key, value) in set {
-        put(document.as_table_mut(), key, value)?;
-    }
+    act(document.as_table_mut())?;
     let new = document.to_string();
     if new == old {
         return Ok(before);
     }
     let after = parse(&new, path).map_err(|e| refusal(&new, e))?;
-    usable(&after, set)?;
+    check(&after)?;
     if new.len() > limits::CONFIG_FILE_MAX {
         return Err(EditError::Refused("the configuration would be larger than it can be".into()));
     }
@@ -87,7 +95,7 @@ fn refusal(text: &str, error: ConfigError) -> EditError {
     }
 }
 
-fn put(root: &mut dyn TableLike, key: &str, value: &Value) -> Result<(), EditError> {
+pub(super) fn put(root: &mut dyn TableLike, key: &str, value: &Value) -> Result<(), EditError> {
     let (parents, name) = key.rsplit_once('.').unwrap_or(("", key));
     let mut table = root;
     for part in parents.split('.').filter(|part| !part.is_empty()) {

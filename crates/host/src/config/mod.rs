@@ -1,7 +1,9 @@
 //! `config.toml`: what it may say, and what it says.
 
+mod bindings;
 mod calls;
 mod channel;
+mod channel_rules;
 mod edit;
 mod error;
 mod notices;
@@ -10,8 +12,9 @@ mod read;
 mod reload;
 mod watch;
 
+pub use bindings::{admit, bind, dismiss, unbind};
 pub use calls::{AskConfig, AskTools, CallsConfig, PowerConfig};
-pub use channel::{ChannelConfig, ChannelService, OnStart};
+pub use channel::{BindingConfig, ChannelConfig, ChannelService, Delivery, OnStart};
 pub use edit::{ConfigView, EditError, edit, view};
 pub use error::ConfigError;
 pub use notices::NoticesConfig;

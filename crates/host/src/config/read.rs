@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
+use super::channel_rules::{self, Wrong};
 use super::error::{nearest, position};
 use super::{Config, ConfigError};
 use crate::files::FileError;
@@ -56,7 +57,25 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let offset = text.find("tls_").unwrap_or(0);
         return Err(invalid(offset, "tls_cert and tls_key are given together or not at all".into()));
     }
+    if let Err(wrong) = channel_rules::check(&config.channel) {
+        return Err(invalid(place(table.get_ref(), &wrong), wrong.why));
+    }
     Ok(config)
+}
+
+/// Where a key of the channel stands; the binding or the table it is missing in, if it is missing.
+fn place(table: &DeTable<'_>, wrong: &Wrong) -> usize {
+    let Some(channel) = table.get("channel") else { return 0 };
+    let mut found = channel.span().start;
+    let mut inside = channel.get_ref().as_table();
+    if let Some(at) = wrong.binding {
+        let list = inside.and_then(|channel| channel.get("binding")).and_then(|list| list.get_ref().as_array());
+        let binding = list.and_then(|list| list.get(at));
+        found = binding.map_or(found, |binding| binding.span().start);
+        inside = binding.and_then(|binding| binding.get_ref().as_table());
+    }
+    let keys = inside.into_iter().flat_map(|table| table.iter());
+    keys.map(|(key, _)| key).find(|key| key.get_ref() == wrong.key).map_or(found, |key| key.span().start)
 }
 
 /// The first key that the schema does not know, as its offset and a sentence.
@@ -74,10 +93,17 @@ fn unknown_key(table: &DeTable<'_>, schema: &Value, place: &str) -> Option<(usiz
             let place = if place.is_empty() { String::new() } else { format!(" in [{place}]") };
             return Some((key.span().start, format!("unknown key `{name}`{place}; {hint}")));
         };
-        if let DeValue::Table(table) = value.get_ref()
-            && let Some(found) = unknown_key(table, inner, name)
-        {
-            return Some(found);
+        let place = if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+        let found = match value.get_ref() {
+            DeValue::Table(table) => unknown_key(table, inner, &place),
+            DeValue::Array(items) => items.iter().find_map(|item| match item.get_ref() {
+                DeValue::Table(table) => unknown_key(table, inner.get("items")?, &place),
+                _ => None,
+            }),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
         }
     }
     None

@@ -45,7 +45,7 @@ pub fn apply(running: &Config, edited: &Config, asked: impl Fn(&str) -> bool) ->
                 applied.running.ask = edited.ask.clone();
                 applied.changed.push(key);
             }
-            "channel.backend" | "channel.bot" | "channel.on_start" | "channel.base_url" => {
+            channel if channel.starts_with("channel.") => {
                 applied.running.channel = edited.channel.clone();
                 applied.changed.push(key);
             }
@@ -102,7 +102,7 @@ fn differing_keys(a: &Config, b: &Config) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LogLevel, PolicyConfig};
+    use crate::config::{BindingConfig, LogLevel, PolicyConfig};
 
     fn nothing(_: &str) -> bool {
         false
@@ -148,10 +148,13 @@ mod tests {
         edited.link.ca_file = Some("ca.pem".into());
         edited.log.level = LogLevel::Debug;
         edited.notices.seat = false;
+        edited.channel.people = vec!["1".into()];
+        edited.channel.bindings = vec![BindingConfig::default()];
         let applied = apply(&Config::default(), &edited, nothing);
         assert_eq!(applied.restart, ["relay.listen", "link.ca_file"]);
-        assert_eq!(applied.changed, ["notices.seat", "log.level"]);
+        assert_eq!(applied.changed, ["channel.people", "channel.binding", "notices.seat", "log.level"]);
         assert!(!applied.running.notices.seat);
+        assert_eq!(applied.running.channel, edited.channel);
         assert_eq!(applied.running.relay, Config::default().relay);
         assert_eq!(applied.running.log.level, LogLevel::Debug);
     }

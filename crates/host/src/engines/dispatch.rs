@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::channels_engine::{forget_former, removed, set_up};
+use super::channel_commands::{self, of_channels};
 use super::link_engine::credential_name;
 use super::{Running, StartError, relay_engine};
 use crate::config::{self, Config, EditError};
@@ -172,11 +172,10 @@ impl Running {
                 channel.take(&self.hub, wait, force).await
             }
             Command::SeatRelease {} => self.channel().await?.release().await,
-            Command::ChannelSetup { .. } | Command::ChannelRemove {} if self.link.is_none() => {
-                Err(relay_alone("channels are set up"))
-            }
-            Command::ChannelSetup { backend, token, base_url } => self.channel_setup(&backend, token, base_url).await,
-            Command::ChannelRemove {} => self.channel_remove().await,
+            command if of_channels(&command) => match &self.link {
+                Some(_) => self.channel_command(command).await,
+                None => Err(relay_alone("channels are set up")),
+            },
             Command::Autostart { .. } | Command::OpenLogs {} => Err(no_such_engine()),
             other => administer(&self.admin().await?, other).await,
         }
@@ -269,7 +268,7 @@ fn profile_setting(profile: Profile) -> BTreeMap<String, Value> {
     BTreeMap::from([("policy.profile".into(), profile.as_str().into())])
 }
 
-async fn edited(dirs: &Dirs, set: BTreeMap<String, Value>) -> Result<Config, CommandError> {
+pub(super) async fn edited(dirs: &Dirs, set: BTreeMap<String, Value>) -> Result<Config, CommandError> {
     let path = dirs.config_file();
     let edited = tokio::task::spawn_blocking(move || config::edit(&path, &set)).await;
     Ok(edited.map_err(|_| StartError::Interrupted)??)
@@ -312,19 +311,7 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
             edited(dirs, set).await?;
             Ok(json!({"changed": [], "restart": keys}))
         }
-        Command::ChannelSetup { backend, token, base_url } => {
-            let secrets = secrets(dirs, &config).await?;
-            let (set, answer) = set_up(&secrets, &backend, token, base_url).await?;
-            let now = edited(dirs, set).await?;
-            forget_former(&secrets, &config.channel, &now.channel).await?;
-            Ok(answer)
-        }
-        Command::ChannelRemove {} => {
-            let secrets = secrets(dirs, &config).await?;
-            let (set, answer) = removed(&secrets, &config.channel).await?;
-            edited(dirs, set).await?;
-            Ok(answer)
-        }
+        command if of_channels(&command) => channel_commands::offline(dirs, &config, command).await,
         Command::DeviceToken { relay, token } => {
             let relay = relay_address(&relay)?;
             let secrets = secrets(dirs, &config).await?;
@@ -351,7 +338,7 @@ async fn on_closed_store(dirs: &Dirs, config: &Config, command: Command) -> Resu
     answer
 }
 
-async fn secrets(dirs: &Dirs, config: &Config) -> Result<Secrets, CommandError> {
+pub(super) async fn secrets(dirs: &Dirs, config: &Config) -> Result<Secrets, CommandError> {
     let (data, store) = (dirs.data.clone(), config.secrets.store);
     let opened = tokio::task::spawn_blocking(move || Secrets::open(&data, store)).await;
     opened.map_err(|_| StartError::Interrupted)?.map_err(|e| CommandError::failed(&e))
@@ -412,6 +399,15 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::SeatRelease {}
         | Command::ChannelSetup { .. }
         | Command::ChannelRemove {}
+        | Command::ChannelBind { .. }
+        | Command::ChannelUnbind { .. }
+        | Command::ChannelPair { .. }
+        | Command::ChannelAdmit { .. }
+        | Command::ChannelDismiss { .. }
+        | Command::ChannelRetry { .. }
+        | Command::ChannelTest { .. }
+        | Command::ChannelCheck { .. }
+        | Command::ChannelCandidates { .. }
         | Command::Configure { .. }
         | Command::Autostart { .. }
         | Command::OpenLogs {}

@@ -1,6 +1,7 @@
 //! The engines of one process: the embedded relay, the link with the executor behind it, and the channel.
 //! [`Resident`](crate::resident::Resident) starts and stops them.
 
+mod channel_commands;
 mod channels_engine;
 mod dispatch;
 mod link_engine;

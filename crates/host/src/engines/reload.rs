@@ -1,6 +1,7 @@
 //! Edits of the configuration while it runs.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_core::status::WarningCode;
@@ -45,12 +46,21 @@ impl Running {
 
     /// Changes settings in the file, and applies what can be applied: what loosens the policy too, if it is among them.
     pub(super) async fn configure(&self, set: BTreeMap<String, Value>) -> Result<Applied, EditError> {
-        let mut config = self.config.lock().await;
         let asked: Vec<String> = set.keys().cloned().collect();
+        self.edit(move |path| config::edit(path, &set), |key| asked.iter().any(|asked| asked == key)).await
+    }
+
+    /// Changes the file, and applies what can be applied; of what loosens the policy only what was `asked` for.
+    pub(super) async fn edit(
+        &self,
+        edit: impl FnOnce(&Path) -> Result<Config, EditError> + Send + 'static,
+        asked: impl Fn(&str) -> bool,
+    ) -> Result<Applied, EditError> {
+        let mut config = self.config.lock().await;
         let path = self.dirs.config_file();
-        let edited = tokio::task::spawn_blocking(move || config::edit(&path, &set)).await;
+        let edited = tokio::task::spawn_blocking(move || edit(&path)).await;
         let edited = edited.map_err(|_| EditError::Refused("interrupted".into()))??;
-        Ok(self.take(&mut config, &self.overrides.over(edited), |key| asked.iter().any(|asked| asked == key)))
+        Ok(self.take(&mut config, &self.overrides.over(edited), asked))
     }
 
     /// The configuration in force.

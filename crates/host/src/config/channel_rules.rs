@@ -1,0 +1,155 @@
+//! What `[channel]` may say.
+
+use holdfast_core::chat::{ChannelId, UserId};
+use holdfast_core::limits;
+
+use super::channel::{BindingConfig, ChannelConfig, ChannelService, Delivery};
+
+/// What is wrong, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// The binding, by its place in the list.
+    pub binding: Option<usize>,
+    /// The key there.
+    pub key: &'static str,
+    /// A sentence.
+    pub why: String,
+}
+
+/// The first thing that is wrong with a channel.
+pub(super) fn check(channel: &ChannelConfig) -> Result<(), Wrong> {
+    let wrong = |key, why: String| Err(Wrong { binding: None, key, why });
+    if channel.bindings.len() > limits::BINDINGS {
+        return wrong("binding", format!("at most {} bindings", limits::BINDINGS));
+    }
+    if channel.people.len() > limits::CHANNEL_PEOPLE {
+        return wrong("people", format!("at most {} people", limits::CHANNEL_PEOPLE));
+    }
+    if let Some(person) = channel.people.iter().find(|person| !is_person(channel.backend, person)) {
+        return wrong("people", no_person(channel.backend, person));
+    }
+    if channel.gateway_url.is_some() && channel.backend != Some(ChannelService::Discord) {
+        return wrong("gateway_url", "only Discord has a gateway".into());
+    }
+    if channel.voice.first().is_some_and(|program| program.trim().is_empty()) {
+        return wrong("voice", "its first part is a program".into());
+    }
+    for (at, binding) in channel.bindings.iter().enumerate() {
+        let before = &channel.bindings[..at];
+        if let Err((key, why)) = check_binding(channel.backend, binding, before) {
+            return Err(Wrong { binding: Some(at), key, why });
+        }
+    }
+    match &channel.direct {
+        Some(name) => match channel.bindings.iter().find(|binding| binding.name == *name) {
+            None => wrong("direct", format!("there is no binding `{name}`")),
+            Some(binding) if binding.deliver.is_none() => {
+                wrong("direct", format!("binding `{name}` says not how messages reach its agent (`deliver`)"))
+            }
+            Some(_) => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+type Found = Result<(), (&'static str, String)>;
+
+fn check_binding(service: Option<ChannelService>, binding: &BindingConfig, before: &[BindingConfig]) -> Found {
+    let wrong = |key, why: &str| Err((key, why.to_owned()));
+    let name_fits = |name: &str| {
+        (1..=limits::BINDING_NAME_MAX).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    if !name_fits(&binding.name) {
+        return Err(("name", format!("1 to {} letters, digits and `-`", limits::BINDING_NAME_MAX)));
+    }
+    // Names become folders, and not every system tells large letters from small ones.
+    if before.iter().any(|other| other.name.eq_ignore_ascii_case(&binding.name)) {
+        return wrong("name", "another binding has this name");
+    }
+    if !is_channel(service, &binding.channel) {
+        return Err(("channel", no_channel(service)));
+    }
+    if let Some(other) = before.iter().find(|other| other.channel == binding.channel) {
+        return Err(("channel", format!("binding `{}` has this channel already", other.name)));
+    }
+    match (&binding.transcript, &binding.session, &binding.project) {
+        (None, None, None) => return wrong("name", "name a project, a session or a transcript"),
+        (Some(_), Some(_), _) => return wrong("session", "a session or a transcript, not both"),
+        _ => {}
+    }
+    for (key, path) in [("transcript", &binding.transcript), ("project", &binding.project)] {
+        if path.as_ref().is_some_and(|path| !is_from_the_root(path)) {
+            return wrong(key, "name it from the root on, or with ~ for the home folder");
+        }
+    }
+    if binding.session.as_ref().is_some_and(|session| session.is_empty() || session.contains(['/', '\\'])) {
+        return wrong("session", "the id of a session");
+    }
+    if let Some(person) = binding.people.iter().find(|person| !is_person(service, person)) {
+        return Err(("people", no_person(service, person)));
+    }
+    check_delivery(binding)
+}
+
+/// Exactly what each way of delivery needs, and nothing of another.
+fn check_delivery(binding: &BindingConfig) -> Found {
+    let given = [
+        ("command", !binding.command.is_empty(), Delivery::Command),
+        ("pane", binding.pane.is_some(), Delivery::Tmux),
+        ("stop_key", binding.stop_key.is_some(), Delivery::Tmux),
+    ];
+    for (key, given, of) in given {
+        if given && binding.deliver != Some(of) {
+            return Err((key, format!("is for deliver = \"{}\"", of.as_str())));
+        }
+    }
+    let blank = |text: &str| text.trim().is_empty() || text.contains(char::is_control);
+    match binding.deliver {
+        Some(Delivery::Command) if binding.command.first().is_none_or(|program| blank(program)) => {
+            Err(("deliver", "\"command\" needs `command`: a program and its arguments".into()))
+        }
+        Some(Delivery::Tmux) if binding.pane.as_ref().is_none_or(|pane| blank(pane)) => {
+            Err(("deliver", "\"tmux\" needs `pane`, as `tmux -t` takes it".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_from_the_root(path: &str) -> bool {
+    std::path::Path::new(path).is_absolute() || path == "~" || path.starts_with("~/")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_channel(service: Option<ChannelService>, id: &str) -> bool {
+    match service {
+        Some(ChannelService::Discord) => is_number(id) && ChannelId::parse(id).is_ok(),
+        Some(ChannelService::Telegram) => is_number(id.strip_prefix('-').unwrap_or(id)) && ChannelId::parse(id).is_ok(),
+        None => ChannelId::parse(id).is_ok(),
+    }
+}
+
+fn no_channel(service: Option<ChannelService>) -> String {
+    match service {
+        Some(ChannelService::Discord) => {
+            "the channel's id is a number: in Discord, with developer mode on, *Copy channel ID* in the channel's menu"
+        }
+        Some(ChannelService::Telegram) => "the chat's id is a number such as -1001234567890",
+        None => "the channel's id is missing or is none",
+    }
+    .into()
+}
+
+fn is_person(service: Option<ChannelService>, id: &str) -> bool {
+    UserId::parse(id).is_ok() && (service.is_none() || is_number(id))
+}
+
+fn no_person(service: Option<ChannelService>, id: &str) -> String {
+    match service {
+        Some(_) => format!("{id:?} is no person's id, which is a number; `holdfast channel pair` adds people"),
+        None => format!("{id:?} is no person's id"),
+    }
+}

@@ -1,0 +1,126 @@
+//! What a person asks of the channel: its bot, its bindings, its people, and what passes between them.
+
+use std::path::Path;
+
+use holdfast_core::command::{Command, Secret};
+use serde_json::{Value, json};
+
+use super::channels_engine::{forget_former, removed, set_up};
+use super::dispatch::{edited, secrets};
+use super::{CommandError, Running, StartError, done};
+use crate::config::{self, Config, EditError};
+use crate::doctor;
+use crate::paths::Dirs;
+
+/// Whether a command is about the channel.
+pub(super) fn of_channels(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::ChannelSetup { .. }
+            | Command::ChannelRemove {}
+            | Command::ChannelBind { .. }
+            | Command::ChannelUnbind { .. }
+            | Command::ChannelPair { .. }
+            | Command::ChannelAdmit { .. }
+            | Command::ChannelDismiss { .. }
+            | Command::ChannelRetry { .. }
+            | Command::ChannelTest { .. }
+            | Command::ChannelCheck { .. }
+            | Command::ChannelCandidates { .. }
+    )
+}
+
+/// What a command changes in the file.
+type Edit = Box<dyn FnOnce(&Path) -> Result<Config, EditError> + Send>;
+
+/// A command that only changes the file, or the command again.
+fn edit_of(command: Command) -> Result<(Edit, Value), Command> {
+    Ok(match command {
+        Command::ChannelBind { name, set } => {
+            let answer = json!({"binding": name});
+            (Box::new(move |path| config::bind(path, &name, &set)), answer)
+        }
+        Command::ChannelUnbind { name } => {
+            let answer = json!({"binding": name});
+            (Box::new(move |path| config::unbind(path, &name)), answer)
+        }
+        Command::ChannelAdmit { person } => {
+            let answer = json!({"person": person});
+            (Box::new(move |path| config::admit(path, &person)), answer)
+        }
+        Command::ChannelDismiss { person } => {
+            let answer = json!({"person": person});
+            (Box::new(move |path| config::dismiss(path, &person)), answer)
+        }
+        other => return Err(other),
+    })
+}
+
+impl Running {
+    pub(super) async fn channel_command(&self, command: Command) -> Result<Value, CommandError> {
+        let command = match edit_of(command) {
+            Ok((edit, answer)) => {
+                self.edit_channel(edit).await?;
+                return Ok(answer);
+            }
+            Err(command) => command,
+        };
+        match command {
+            Command::ChannelSetup { backend, token, base_url, gateway_url } => {
+                self.channel_setup(&backend, token, base_url, gateway_url).await
+            }
+            Command::ChannelRemove {} => self.channel_remove().await,
+            Command::ChannelPair { code: None } => Err(CommandError::not_running()),
+            Command::ChannelPair { code: Some(Secret(_code)) } => Err(CommandError::not_running()),
+            Command::ChannelRetry { .. } | Command::ChannelTest { .. } => Err(CommandError::not_running()),
+            command => looked_up(&self.config().await, &self.dirs, command).await,
+        }
+    }
+
+    /// Changes the file; when this returns, what it says is in force.
+    async fn edit_channel(&self, edit: Edit) -> Result<(), CommandError> {
+        self.edit(edit, |_| false).await?;
+        self.renew_channel(false).await;
+        Ok(())
+    }
+}
+
+/// The same where nothing runs.
+pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> Result<Value, CommandError> {
+    let command = match edit_of(command) {
+        Ok((edit, answer)) => {
+            let path = dirs.config_file();
+            tokio::task::spawn_blocking(move || edit(&path)).await.map_err(|_| StartError::Interrupted)??;
+            return Ok(answer);
+        }
+        Err(command) => command,
+    };
+    match command {
+        Command::ChannelSetup { backend, token, base_url, gateway_url } => {
+            let secrets = secrets(dirs, config).await?;
+            let (set, answer) = set_up(&secrets, &backend, token, base_url, gateway_url).await?;
+            let now = edited(dirs, set).await?;
+            forget_former(&secrets, &config.channel, &now.channel).await?;
+            Ok(answer)
+        }
+        Command::ChannelRemove {} => {
+            let secrets = secrets(dirs, config).await?;
+            let (set, answer) = removed(&secrets, &config.channel).await?;
+            edited(dirs, set).await?;
+            Ok(answer)
+        }
+        command => looked_up(config, dirs, command).await,
+    }
+}
+
+/// What needs no seat.
+async fn looked_up(config: &Config, dirs: &Dirs, command: Command) -> Result<Value, CommandError> {
+    match command {
+        Command::ChannelCheck { channel } => {
+            let report = doctor::examine_channel(dirs, config, channel.as_deref()).await;
+            serde_json::to_value(report).map_err(|e| CommandError::failed(&e))
+        }
+        Command::ChannelCandidates { project: _ } => Ok(done()),
+        _ => Err(CommandError::not_running()),
+    }
+}
