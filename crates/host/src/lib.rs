@@ -5,6 +5,7 @@ pub mod autostart;
 pub mod bridge;
 pub mod channel;
 pub mod config;
+pub mod deliver;
 pub mod doctor;
 pub mod drill;
 pub mod engines;

@@ -72,7 +72,26 @@ limits! {
     FORWARDER_EVENTS: usize = 256, "events", "What was heard from the chat service and is not taken in yet; more waits at the service.";
     FORWARDER_REQUESTS: usize = 32, "requests", "What API and commands ask and is not taken in yet; more waits at the caller.";
     FORWARDER_FETCHED: usize = 100, "messages", "Messages that an agent gets for one question what was written last.";
+    FORWARDER_CURSORS: usize = 500, "transcripts", "Transcripts of which it is kept how far they were said.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
+
+    ["Deliveries"]
+    COMMAND_LIFE: Duration = secs(2 * 3600), "awake time", "How long an agent's program may work on one message; other messages wait meanwhile.";
+    TMUX_TIME: Duration = secs(5), "awake time", "One command to tmux.";
+    TMUX_ENTER: Duration = millis(300), "time", "From pasting a text to pressing Enter: programs that tell pasting from typing by its speed take an earlier one for a part of the text.";
+    PANE_MAX: usize = 128, "bytes", "Name of a pane or a key of tmux.";
+    AGENT_COMES: Duration = secs(10), "time", "How long a message waits for its agent to listen before the sender is told; an agent whose Holdfast began anew is back in less.";
+    AGENT_TAKES: Duration = secs(30), "time", "How long an agent that listens may take to say that it has a message; then it is offered to the next that listens.";
+    AGENT_LISTENERS: usize = 8, "processes", "Processes that listen for one binding; one has it, the others stand by.";
+    INBOX_TAKEN: Duration = secs(60), "time", "How long a file waits in an agent's folder before the sender is told.";
+    INBOX_POLL: Duration = secs(1), "time", "How often an agent's folder with a file in it is looked at when nothing told of a change.";
+    FILES_KEPT: Duration = secs(30 * 86_400), "time", "How long files of messages are kept.";
+    FILES_SWEEP: Duration = secs(3600), "time", "How often files that had their time are looked for, at the most.";
+    FETCH_TRIES: u32 = 3, "tries", "A file or a transcription that fails for the network's sake.";
+    FETCH_RETRY: Duration = millis(300), "time", "Wait before the second of FETCH_TRIES; twice that before the third.";
+    VOICE_TIME: Duration = secs(120), "awake time", "Writing down what one voice message says; less than INBOX_ATTACHMENT_WAIT.";
+    API_AGENTS: usize = 64, "requests", "Requests of agents that the loopback API serves at once beside API_REQUESTS: processes that listen, and prompts that wait.";
+    AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";

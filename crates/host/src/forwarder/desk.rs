@@ -10,6 +10,8 @@ use holdfast_core::status::ForwarderStatus;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::deliver::Offers;
+
 /// What API, commands and engine use; it outlives every holder. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Desk(Arc<Inner>);
@@ -21,6 +23,7 @@ struct Inner {
     status: watch::Sender<Arc<ForwarderStatus>>,
     /// Since the desk exists, transcripts that agents named while nobody served.
     named: Mutex<Vec<(Arc<str>, Arc<str>)>>,
+    offers: Offers,
 }
 
 /// Why something was not done.
@@ -123,6 +126,7 @@ impl Default for Desk {
             place: watch::Sender::new(None),
             status: watch::Sender::new(Arc::default()),
             named: Mutex::default(),
+            offers: Offers::default(),
         }))
     }
 }
@@ -131,6 +135,11 @@ impl Desk {
     /// What passes between agents and channels, and as it changes.
     pub fn view(&self) -> watch::Receiver<Arc<ForwarderStatus>> {
         self.0.status.subscribe()
+    }
+
+    /// Messages that wait for processes of agents; a holder's courier puts them there.
+    pub fn offers(&self) -> &Offers {
+        &self.0.offers
     }
 
     /// Has the bot say something in a binding's channel, of any length. Returns once it is in custody: it is posted even if

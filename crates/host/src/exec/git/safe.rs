@@ -113,7 +113,10 @@ impl Git<'_> {
         let stdout = Arc::new(Mutex::new(Head { bytes: Vec::new(), max, truncated: false }));
         let stderr = Arc::new(Mutex::new(HeadTail::keeping(limits::RESULT_PREVIEW)));
         let keep = Keep { to: &stdout, push: Head::push };
-        let status = match to_end(self.env, self.stop, command, self.timeout, keep, &stderr).await?.end {
+        let status = match to_end(&self.env.trees, self.stop, command, Vec::new(), self.timeout, keep, &stderr)
+            .await?
+            .end
+        {
             End::Exited(status) => status,
             End::TimedOut => return Err(ToolError::new(Code::Timeout, "git did not end in its time and was killed")),
             End::Stopped => return Err(stopped()),

@@ -94,8 +94,7 @@ fn placed(env: &Env, policy: &Policy, argv: Vec<String>, cwd: &str) -> Result<Pr
     }
     let environment = match policy.minimal_env {
         true => minimal(&env.home),
-        // Ours can hold credentials.
-        false => std::env::vars_os().filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"HOLDFAST_")).collect(),
+        false => own_environment().collect(),
     };
     Ok(Program {
         argv,
@@ -104,6 +103,11 @@ fn placed(env: &Env, policy: &Policy, argv: Vec<String>, cwd: &str) -> Result<Pr
         #[cfg(windows)]
         line: false,
     })
+}
+
+/// This process's own environment without what is Holdfast's, which can hold credentials.
+pub(crate) fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"HOLDFAST_"))
 }
 
 fn minimal(home: &Path) -> Vec<(OsString, OsString)> {

@@ -6,8 +6,11 @@ mod output;
 mod session;
 mod trees;
 
+pub(crate) use environment::own_environment;
 pub(super) use environment::{Program, direct, shell};
-pub(super) use once::{End, Keep, exec_command, run_process, to_end};
-pub(super) use output::{HeadTail, whole_characters};
+pub(crate) use once::{End, Keep, to_end};
+pub(super) use once::{exec_command, run_process};
+pub(crate) use output::HeadTail;
+pub(super) use output::whole_characters;
 pub(super) use session::{Sessions, kill_process, read_process, start_process, write_process};
-pub(super) use trees::Trees;
+pub(crate) use trees::Trees;

@@ -8,11 +8,13 @@ use holdfast_core::code::{Code, ToolError};
 use holdfast_core::limits;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::environment;
 use super::output::{HeadTail, pour};
+use super::trees::Trees;
 use crate::exec::awake;
 use crate::exec::call::{Call, bounded, encode, stopped};
 use crate::exec::env::Env;
@@ -78,30 +80,32 @@ fn timeout(call: &Call, seconds: Option<u64>) -> Result<Duration, ToolError> {
 }
 
 /// How a program run to its end came to it.
-pub(in crate::exec) enum End {
+pub(crate) enum End {
     Exited(ExitStatus),
     TimedOut,
     Stopped,
 }
 
 /// What happened besides output.
-pub(in crate::exec) struct Ran {
-    pub(in crate::exec) end: End,
+pub(crate) struct Ran {
+    pub(crate) end: End,
     background_ended: bool,
     escaped_pids: Vec<u32>,
 }
 
 /// Where a stream goes: what keeps part of it, and how.
-pub(in crate::exec) struct Keep<'a, K> {
-    pub(in crate::exec) to: &'a Arc<Mutex<K>>,
-    pub(in crate::exec) push: fn(&mut K, &[u8]),
+pub(crate) struct Keep<'a, K> {
+    pub(crate) to: &'a Arc<Mutex<K>>,
+    pub(crate) push: fn(&mut K, &[u8]),
 }
 
-/// Runs a program until it ends, is out of time, or is not wanted any more; no process of its group outlives this.
-pub(in crate::exec) async fn to_end<K: Send + 'static>(
-    env: &Arc<Env>,
+/// Runs a program until it ends, is out of time, or is not wanted any more; no process of its group outlives this. It reads
+/// `input`.
+pub(crate) async fn to_end<K: Send + 'static>(
+    trees: &Arc<Trees>,
     stop: &CancellationToken,
     command: Command,
+    input: Vec<u8>,
     timeout: Duration,
     stdout: Keep<'_, K>,
     stderr: &Arc<Mutex<HeadTail>>,
@@ -109,8 +113,12 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
     if stop.is_cancelled() {
         return Err(stopped());
     }
-    let mut tree = env.trees.spawn(command, Stdio::null())?;
+    let mut tree = trees.spawn(command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
     let (out, err) = tree.output();
+    let writing = tree.stdin().map(|mut stdin| {
+        // A program that does not read all of it has its reasons.
+        tokio::spawn(async move { drop(stdin.write_all(&input).await) })
+    });
     let mut reading = tokio::spawn({
         let (push, stdout, stderr) = (stdout.push, Arc::clone(stdout.to), Arc::clone(stderr));
         async move {
@@ -149,13 +157,24 @@ pub(in crate::exec) async fn to_end<K: Send + 'static>(
         let _ = tokio::time::timeout(limits::OUTPUT_DRAIN_WAIT, &mut reading).await;
         reading.abort();
     }
+    if let Some(writing) = writing {
+        writing.abort();
+    }
     Ok(Ran { end, background_ended, escaped_pids })
 }
 
 async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
     let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::OUTPUT_KEPT)));
     let (stdout, stderr) = (kept(), kept());
-    let running = to_end(env, &call.stop, command, timeout, Keep { to: &stdout, push: HeadTail::push }, &stderr);
+    let running = to_end(
+        &env.trees,
+        &call.stop,
+        command,
+        Vec::new(),
+        timeout,
+        Keep { to: &stdout, push: HeadTail::push },
+        &stderr,
+    );
     let ran = call.reporting(running, |elapsed| {
         let bytes = stdout.lock().total() + stderr.lock().total();
         Progress {

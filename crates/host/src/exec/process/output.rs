@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The first and the last bytes of a stream of any length.
 #[derive(Default)]
-pub(in crate::exec) struct HeadTail {
+pub(crate) struct HeadTail {
     half: usize,
     head: Vec<u8>,
     /// Up to twice `half`, so that it is moved seldom.
@@ -18,19 +18,19 @@ pub(in crate::exec) struct HeadTail {
 }
 
 /// A stream as results show it.
-pub(in crate::exec) struct Shown {
-    pub(in crate::exec) text: String,
+pub(crate) struct Shown {
+    pub(crate) text: String,
     /// The kept bytes, when they are no UTF-8.
-    pub(in crate::exec) base64: Option<String>,
-    pub(in crate::exec) truncated_bytes: u64,
+    pub(crate) base64: Option<String>,
+    pub(crate) truncated_bytes: u64,
 }
 
 impl HeadTail {
-    pub(in crate::exec) fn keeping(bytes: usize) -> HeadTail {
+    pub(crate) fn keeping(bytes: usize) -> HeadTail {
         HeadTail { half: bytes / 2, ..HeadTail::default() }
     }
 
-    pub(in crate::exec) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let to_head = bytes.len().min(self.half - self.head.len());
         let (head, mut rest) = bytes.split_at(to_head);
         self.head.extend_from_slice(head);
@@ -52,12 +52,12 @@ impl HeadTail {
     }
 
     /// Bytes of the whole stream so far.
-    pub(in crate::exec) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         (self.head.len() + self.tail.len()) as u64 + self.dropped
     }
 
     /// Head and tail with a line between them that says what is missing; cut between characters.
-    pub(in crate::exec) fn shown(&mut self) -> Shown {
+    pub(crate) fn shown(&mut self) -> Shown {
         self.trim();
         if self.dropped == 0 {
             let whole = [&self.head[..], &self.tail[..]].concat();

@@ -28,7 +28,7 @@ use crate::identity;
 /// How often a dying group is looked at: its end is no event.
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(in crate::exec) struct Trees {
+pub(crate) struct Trees {
     notes: PathBuf,
     boot: String,
     state: Mutex<State>,
@@ -76,7 +76,7 @@ pub(in crate::exec) struct Tree {
 
 impl Trees {
     /// Ends the trees that the notes of a predecessor name, and starts with none.
-    pub(in crate::exec) fn open(notes: PathBuf) -> io::Result<Arc<Trees>> {
+    pub(crate) fn open(notes: PathBuf) -> io::Result<Arc<Trees>> {
         let boot = identity::boot();
         let mut state = State::default();
         for entry in std::fs::read_dir(&notes)? {
@@ -143,7 +143,7 @@ impl Trees {
     }
 
     /// Lets no tree start any more, tells every owner of one to end it, and waits until all are gone.
-    pub(in crate::exec) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.state.lock().closed = true;
         self.closing.cancel();
         let all_gone = async {

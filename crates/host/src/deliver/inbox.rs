@@ -1,0 +1,81 @@
+//! `inbox`: files in a folder, for agents that look there.
+//!
+//! `new/` has the message to be taken next, one at a time, as `<number>.json`: a [`Letter`]. It appears as a whole. Whoever takes it moves
+//! or deletes the file; that is the acknowledgement, and the next message follows. After a crash a message may appear again
+//! under the same name. `stop` appears beside `new/` when somebody wants the agent to stop; whoever obeys deletes it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::limits;
+use notify::{RecursiveMode, Watcher as _};
+use tokio::sync::Notify;
+
+use super::{Agent, Letter, Patience};
+use crate::files;
+
+/// An agent that looks into a folder.
+#[derive(Debug)]
+pub(super) struct InboxAgent {
+    folder: PathBuf,
+    patience: Patience,
+}
+
+impl InboxAgent {
+    pub(super) fn new(folder: PathBuf) -> Result<InboxAgent, String> {
+        files::make_dir(&folder.join("new")).map_err(|e| e.to_string())?;
+        Ok(InboxAgent { folder, patience: Patience::default() })
+    }
+
+    async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
+        let new = self.folder.join("new");
+        let name = format!("{:012}.json", message.seq);
+        let file = new.join(&name);
+        // Before the file is there: whoever takes it at once must be noticed.
+        let gone = Arc::new(Notify::new());
+        let wake = Arc::clone(&gone);
+        let watcher = notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
+            watcher.watch(&new, RecursiveMode::NonRecursive)?;
+            Ok(watcher)
+        });
+        if let Err(e) = &watcher {
+            tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
+        }
+        let letter = serde_json::to_vec_pretty(&Letter::of(message, prepared)).map_err(|e| e.to_string())?;
+        // Made beside it: nobody sees a half of it, or a name that will go.
+        let made = self.folder.join(name);
+        put(&made, letter).await?;
+        tokio::fs::rename(&made, &file).await.map_err(|e| format!("{}: {e}", file.display()))?;
+        while file.exists() {
+            drop(tokio::time::timeout(limits::INBOX_POLL, gone.notified()).await);
+        }
+        Ok(())
+    }
+}
+
+async fn put(path: &Path, content: Vec<u8>) -> Result<(), String> {
+    let path = path.to_owned();
+    let put = tokio::task::spawn_blocking(move || files::replace(&path, &content).map_err(|e| e.to_string()));
+    put.await.map_err(|e| e.to_string())?
+}
+
+impl Agent for InboxAgent {
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            let given = self.patience.wait(message.seq, limits::INBOX_TAKEN, self.give(message, prepared)).await;
+            given.unwrap_or_else(|| Err("nobody took it from the agent's folder yet".to_owned()))
+        }
+        .boxed()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<String, String>> {
+        async move {
+            put(&self.folder.join("stop"), b"{}\n".to_vec()).await?;
+            Ok("The agent finds the wish to stop in its folder.".to_owned())
+        }
+        .boxed()
+    }
+}

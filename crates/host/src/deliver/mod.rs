@@ -1,0 +1,116 @@
+//! The last step of a message to its agent: four ways to give it, and what becomes of its files before.
+//!
+//! A [`Courier`] lives as long as one holder serves; its agents are made from the bindings of the configuration.
+//! `command` and `tmux` have given a message when they say so; with `mcp` and `inbox` the agent's side says that it has it,
+//! by the message's id, and gets it again where that was not heard.
+
+mod command;
+mod files;
+mod inbox;
+mod letter;
+mod mcp;
+mod offers;
+mod programs;
+mod tmux;
+mod voice;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use holdfast_core::chat::inbox::{Message, Prepared};
+
+use crate::channel::ChannelBackend;
+use crate::config::{BindingConfig, Delivery};
+use crate::files as private;
+pub use letter::Letter;
+pub use offers::{Listener, Offer, Offers};
+use programs::Programs;
+
+/// An agent, as messages reach it.
+pub trait Agent: fmt::Debug + Send + Sync {
+    /// Gives it a message; returns when the agent has it. Dropped before, nothing is known of that.
+    ///
+    /// # Errors
+    /// Why it has it not, in plain words.
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Makes it stop what it does; says what was done, in words for whoever asked. A delivery that ends by it ends well:
+    /// the agent had the message.
+    fn stop(&self) -> BoxFuture<'_, Result<String, String>>;
+}
+
+/// Which session the transcript of a binding belongs to, at this moment.
+pub type Session = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// What one holder delivers with: the programs it starts, the files it keeps. Clones are handles of the same one.
+#[derive(Debug, Clone)]
+pub struct Courier {
+    seat: PathBuf,
+    programs: Arc<Programs>,
+    files: Arc<files::Files>,
+    offers: Offers,
+}
+
+impl Courier {
+    /// For the holder of this seat's folder, after it holds the lock. What a killed holder left running is ended.
+    ///
+    /// # Errors
+    /// The folder cannot be used, in plain words.
+    pub fn open(seat: &Path, offers: Offers) -> Result<Courier, String> {
+        let folder = |name: &str| {
+            let path = seat.join(name);
+            private::make_dir(&path).map(|()| path).map_err(|e| e.to_string())
+        };
+        let programs = Arc::new(Programs::open(folder("programs")?)?);
+        let files = Arc::new(files::Files::open(folder("files")?));
+        Ok(Courier { seat: seat.to_owned(), programs, files, offers })
+    }
+
+    /// The agent of a binding. None: nothing is delivered there, its channel only mirrors it.
+    ///
+    /// # Errors
+    /// The configuration of the binding is not complete, in plain words.
+    pub fn agent(&self, config: &BindingConfig, session: Session) -> Result<Option<Arc<dyn Agent>>, String> {
+        Ok(Some(match config.deliver {
+            None => return Ok(None),
+            Some(Delivery::Command) => {
+                Arc::new(command::CommandAgent::new(Arc::clone(&self.programs), config, session)?)
+            }
+            Some(Delivery::Tmux) => Arc::new(tmux::TmuxAgent::new(Arc::clone(&self.programs), config)?),
+            Some(Delivery::Mcp) => Arc::new(mcp::McpAgent::new(self.offers.clone(), config.name.as_str().into())),
+            Some(Delivery::Inbox) => Arc::new(inbox::InboxAgent::new(inbox_folder(&self.seat, &config.name))?),
+        }))
+    }
+
+    /// Fetches the files of a message and listens to its voice; `voice` is `channel.voice` of the configuration. What could
+    /// not be had stands in the note.
+    pub async fn prepare(&self, backend: &dyn ChannelBackend, voice: &[String], message: &Message) -> Prepared {
+        self.files.prepare(backend, &self.programs, voice, message).await
+    }
+
+    /// Ends every program it started, and waits for that.
+    pub async fn close(&self) {
+        self.programs.close().await;
+    }
+}
+
+/// Where the `inbox` adapter puts the messages of a binding; `new/` has one file at a time.
+pub fn inbox_folder(seat: &Path, binding: &str) -> PathBuf {
+    seat.join("inbox").join(binding)
+}
+
+/// The first try of a message tells soon that nobody takes it; later ones have all the time.
+#[derive(Debug, Default)]
+struct Patience(parking_lot::Mutex<Option<u64>>);
+
+impl Patience {
+    /// Waits for a delivery, the first time no longer than `first`. None: that is over, and the sender is to know.
+    async fn wait<T>(&self, seq: u64, first: std::time::Duration, work: impl Future<Output = T>) -> Option<T> {
+        if self.0.lock().replace(seq) == Some(seq) {
+            return Some(work.await);
+        }
+        tokio::time::timeout(first, work).await.ok()
+    }
+}
