@@ -23,6 +23,7 @@ use crate::api::{self, ApiServer};
 use crate::autostart::{self, Autostart};
 use crate::config::{self, ConfigView};
 use crate::engines::{CommandError, EngineOptions, Running, StartError, done, offline};
+use crate::forwarder::Desk;
 use crate::open;
 use crate::paths::Dirs;
 use crate::runtime;
@@ -38,6 +39,7 @@ pub struct Resident(Arc<Inner>);
 struct Inner {
     options: EngineOptions,
     hub: Arc<StatusHub>,
+    desk: Desk,
     autostart: Option<Autostart>,
     /// The file this process began with, by a name that lasts.
     program: Option<PathBuf>,
@@ -107,6 +109,7 @@ impl Resident {
         let inner = Inner {
             options,
             hub: StatusHub::new(app),
+            desk: Desk::default(),
             autostart,
             program: autostart::program().inspect_err(|e| tracing::warn!("no name of this program: {e}")).ok(),
             again: AtomicBool::new(false),
@@ -149,6 +152,11 @@ impl Resident {
 
     pub(crate) fn hub(&self) -> &Arc<StatusHub> {
         &self.0.hub
+    }
+
+    /// Where agents meet whoever serves the channels.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0.desk
     }
 
     pub(crate) fn dirs(&self) -> &Dirs {

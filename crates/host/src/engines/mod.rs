@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{self, Config};
+use crate::forwarder::Desk;
 use crate::logs::Logs;
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
@@ -43,6 +44,8 @@ use worker_engine::WorkerEngine;
 pub(crate) struct Running {
     pub(crate) dirs: Dirs,
     pub(crate) hub: Arc<StatusHub>,
+    /// Lives as long as the process.
+    pub(crate) desk: Desk,
     overrides: Overrides,
     secrets: Secrets,
     logs: Arc<Logs>,
@@ -67,6 +70,7 @@ impl Running {
     pub(crate) async fn begin(
         options: &EngineOptions,
         hub: &Arc<StatusHub>,
+        desk: &Desk,
         logs: &Arc<Logs>,
         wanted: Wanted,
         now: &CancellationToken,
@@ -106,6 +110,7 @@ impl Running {
         let running = Arc::new(Running {
             dirs: dirs.clone(),
             hub: Arc::clone(hub),
+            desk: desk.clone(),
             overrides: overrides.clone(),
             secrets,
             logs: Arc::clone(logs),

@@ -78,7 +78,7 @@ impl Resident {
         if let Ok(running) = self.running() {
             return Ok(running);
         }
-        let Inner { options, hub, now, .. } = &*self.0;
+        let Inner { options, hub, desk, now, .. } = &*self.0;
         if house.lock.is_none() {
             options.dirs.prepare()?;
             house.lock = Some(take_lock(&options.dirs).await?);
@@ -94,7 +94,7 @@ impl Resident {
         if let Wish::Start(engine) = wish {
             wanted.set(engine, true);
         }
-        match Running::begin(options, hub, &logs, wanted, now).await {
+        match Running::begin(options, hub, desk, &logs, wanted, now).await {
             Ok(running) => {
                 *self.0.running.write() = Some(Arc::clone(&running));
                 Ok(running)
