@@ -1,0 +1,331 @@
+//! What the service knows: bots, people, channels, messages, sessions; and what tests may see of it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde_json::{Value, json};
+
+use super::gateway::Session;
+use super::http::Request;
+use super::{ALL_INTENTS, Fault, MESSAGE_CONTENT};
+
+/// Discord's calendar begins with 2015.
+const EPOCH: u64 = 1_420_070_400_000;
+/// The server in which every channel is.
+pub(super) const GUILD: u64 = 100_000_000_000_000_001;
+
+/// A message that a bot asked for, in the order of the requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Who asked.
+    pub caller: String,
+    /// As which bot.
+    pub bot: u64,
+    /// Where.
+    pub channel: u64,
+    /// Which message it is.
+    pub message: u64,
+    /// As it stands there.
+    pub content: String,
+    /// As it came.
+    pub nonce: Option<String>,
+    /// It was there already, by its nonce.
+    pub repeated: bool,
+    /// The message it answers.
+    pub reply_to: Option<u64>,
+    /// Who hears of it.
+    pub mentions: Vec<u64>,
+    /// Ids of its buttons.
+    pub buttons: Vec<String>,
+}
+
+/// What became of an interaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Acknowledged {
+    /// Type of the first answer.
+    pub kind: u64,
+    /// What was answered, and whether only that person sees it.
+    pub texts: Vec<(String, bool)>,
+}
+
+/// What the service has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Who asked for what: (caller, route), as [`super::FakeDiscord::fault`] takes it.
+    pub requests: Vec<(String, String)>,
+    /// What was posted.
+    pub posts: Vec<Post>,
+    /// Callers in the order in which they identified.
+    pub identified: Vec<String>,
+    /// Callers in the order in which they resumed.
+    pub resumed: Vec<String>,
+    /// Gateway connections of each caller.
+    pub connected: BTreeMap<String, usize>,
+    /// Answered heartbeats.
+    pub heartbeats: usize,
+    /// Where typing was shown: (caller, channel).
+    pub typing: Vec<(String, u64)>,
+    /// Reactions that stand below messages.
+    pub reactions: BTreeMap<u64, Vec<String>>,
+    /// What messages of bots were changed to, and how many buttons they have then.
+    pub edits: Vec<(u64, String, usize)>,
+    /// Interactions that were answered.
+    pub acknowledged: BTreeMap<u64, Acknowledged>,
+    /// How often each bot's commands were registered.
+    pub registered: usize,
+    /// Requests for files with a token.
+    pub leaked: usize,
+}
+
+impl Seen {
+    /// How often a caller asked for a route.
+    pub fn count(&self, caller: &str, route: &str) -> usize {
+        self.requests.iter().filter(|(c, r)| c == caller && r == route).count()
+    }
+
+    /// What stands in a channel of all bots, in order.
+    pub fn texts(&self, channel: u64) -> Vec<&str> {
+        self.posts.iter().filter(|p| p.channel == channel && !p.repeated).map(|p| p.content.as_str()).collect()
+    }
+
+    /// Nonces that stand there as several messages. Nothing may be.
+    pub fn twice(&self) -> Vec<&str> {
+        let mut nonces: Vec<_> = self.posts.iter().filter(|p| !p.repeated).filter_map(|p| p.nonce.as_deref()).collect();
+        nonces.sort_unstable();
+        nonces.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]).collect()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    pub kind: u8,
+    pub parent: Option<u64>,
+    pub forbidden: bool,
+    /// Oldest first.
+    pub messages: Vec<Message>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub id: u64,
+    pub author: u64,
+    pub content: String,
+    pub reply_to: Option<u64>,
+    pub mentions: Vec<u64>,
+    pub files: Vec<File>,
+    pub components: Value,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    pub id: u64,
+    pub name: String,
+    pub kind: String,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Interaction {
+    pub token: String,
+    pub made: Instant,
+    pub done: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Nonce {
+    pub of: (u64, u64, String),
+    pub message: u64,
+    pub made: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub http: SocketAddr,
+    pub gateway: SocketAddr,
+    pub seen: Seen,
+    pub tokens: BTreeMap<String, u64>,
+    /// Names of bots and people.
+    pub names: BTreeMap<u64, String>,
+    pub channels: BTreeMap<u64, Channel>,
+    pub sessions: BTreeMap<String, Session>,
+    pub interactions: BTreeMap<u64, Interaction>,
+    pub commands: BTreeMap<u64, Value>,
+    pub nonces: Vec<Nonce>,
+    /// Of each bot in each channel: messages, and until when they count.
+    pub buckets: BTreeMap<(u64, u64), (u32, Instant)>,
+    pub intents: u64,
+    pub limit: Option<(u32, Duration)>,
+    pub heartbeat: Duration,
+    pub identifies_left: u32,
+    pub signature: u64,
+    pub mute: bool,
+    pub closed: bool,
+    pub hanging: bool,
+    pub faults: Vec<(String, Fault)>,
+    last: u64,
+}
+
+impl World {
+    pub fn new(http: SocketAddr, gateway: SocketAddr) -> World {
+        World {
+            http,
+            gateway,
+            seen: Seen::default(),
+            tokens: BTreeMap::new(),
+            names: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            interactions: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            nonces: Vec::new(),
+            buckets: BTreeMap::new(),
+            intents: ALL_INTENTS,
+            limit: Some((5, Duration::from_secs(5))),
+            heartbeat: Duration::from_millis(41_250),
+            identifies_left: 1000,
+            signature: 1,
+            mute: false,
+            closed: false,
+            hanging: false,
+            faults: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// An id that is larger than every one before, with the time in it.
+    pub fn mint(&mut self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let now = u64::try_from(now).unwrap_or_default().saturating_sub(EPOCH) << 22;
+        self.last = now.max(self.last + 1);
+        self.last
+    }
+
+    pub fn make_bot(&mut self, id: u64) -> String {
+        let token = format!("{}.Gfake0.fake_TOKEN-{id:022}", STANDARD_NO_PAD.encode(id.to_string()));
+        self.tokens.insert(token.clone(), id);
+        self.names.insert(id, format!("bot_{id}"));
+        token
+    }
+
+    pub fn is_bot(&self, id: u64) -> bool {
+        self.names.get(&id).is_some_and(|name| name.starts_with("bot_"))
+    }
+
+    pub fn saw(&mut self, request: &Request) {
+        self.seen.requests.push((request.caller.clone(), request.route()));
+    }
+
+    /// What is to go wrong with a request.
+    pub fn fault(&mut self, request: &Request) -> Option<Fault> {
+        let route = request.route();
+        let at = self.faults.iter().position(|(of, _)| *of == route)?;
+        Some(self.faults.remove(at).1)
+    }
+
+    pub fn forget_nonces(&mut self) {
+        self.nonces.clear();
+    }
+
+    pub fn forbid(&mut self, channel: u64, forbidden: bool) {
+        if let Some(channel) = self.channels.get_mut(&channel) {
+            channel.forbidden = forbidden;
+        }
+    }
+
+    pub fn delete(&mut self, channel: u64) {
+        self.channels.remove(&channel);
+    }
+
+    pub fn user(&self, id: u64) -> Value {
+        let name = self.names.get(&id).cloned().unwrap_or_default();
+        json!({
+            "id": id.to_string(), "username": name, "global_name": null, "discriminator": "0", "avatar": null,
+            "bot": self.is_bot(id),
+        })
+    }
+
+    /// A channel as REST and the gateway show it. A private one has fewer fields in events.
+    pub fn channel(&self, id: u64) -> Value {
+        let Some(channel) = self.channels.get(&id) else { return Value::Null };
+        let mut shown = json!({"id": id.to_string(), "type": channel.kind});
+        if channel.kind != 1 {
+            shown["guild_id"] = GUILD.to_string().into();
+            shown["name"] = format!("channel-{id}").into();
+        }
+        if let Some(parent) = channel.parent {
+            shown["parent_id"] = parent.to_string().into();
+            shown["thread_metadata"] = json!({"archived": false, "locked": false});
+        }
+        shown
+    }
+
+    /// A message as REST shows it: without its nonce.
+    pub fn message(&self, channel: u64, message: &Message) -> Value {
+        let mut shown = json!({
+            "id": message.id.to_string(),
+            "channel_id": channel.to_string(),
+            "type": if message.reply_to.is_some() { 19 } else { 0 },
+            "author": self.user(message.author),
+            "content": message.content,
+            "tts": false,
+            "pinned": false,
+            "mention_everyone": false,
+            "mention_roles": [],
+            "mentions": message.mentions.iter().map(|id| self.user(*id)).collect::<Vec<_>>(),
+            "attachments": message.files.iter().map(|file| self.file(channel, file)).collect::<Vec<_>>(),
+            "components": message.components,
+            "embeds": [],
+        });
+        if let Some(to) = message.reply_to {
+            shown["message_reference"] =
+                json!({"type": 0, "channel_id": channel.to_string(), "message_id": to.to_string()});
+            let messages = self.channels.get(&channel).map_or(&[][..], |c| &c.messages[..]);
+            let original = messages.iter().find(|m| m.id == to).cloned();
+            let original = original.map(|m| self.message(channel, &Message { reply_to: None, ..m }));
+            shown["referenced_message"] = original.unwrap_or_default();
+        }
+        shown
+    }
+
+    fn file(&self, channel: u64, file: &File) -> Value {
+        let File { id, name, kind, bytes } = file;
+        json!({
+            "id": id.to_string(), "filename": name, "content_type": kind, "size": bytes.len(),
+            "url": format!("http://{}/cdn/attachments/{channel}/{id}/{name}?ex={}", self.http, self.signature),
+        })
+    }
+
+    /// Tells every session that may hear of it that there is a message.
+    pub fn tell_message(&mut self, channel: u64, message: &Message, nonce: Option<&str>) {
+        let mut shown = self.message(channel, message);
+        let direct = self.channels.get(&channel).is_some_and(|c| c.kind == 1);
+        if !direct {
+            shown["guild_id"] = GUILD.to_string().into();
+            shown["member"] = json!({"roles": [], "deaf": false, "mute": false});
+        }
+        if let Some(nonce) = nonce {
+            shown["nonce"] = nonce.into();
+        }
+        let needed = if direct { 1 << 12 } else { 1 << 9 };
+        for session in self.sessions.values_mut().filter(|s| s.intents & needed != 0) {
+            let (bot, mut mine) = (session.bot, shown.clone());
+            let readable = direct || message.author == bot || message.mentions.contains(&bot);
+            if !readable && session.intents & MESSAGE_CONTENT == 0 {
+                mine["content"] = "".into();
+                mine["attachments"] = json!([]);
+                mine["components"] = json!([]);
+            }
+            session.dispatch("MESSAGE_CREATE", mine, self.mute);
+        }
+    }
+
+    /// Tells the sessions with these intents (any of them; 0: all).
+    pub fn tell(&mut self, intents: u64, event: &str, data: &Value) {
+        for session in self.sessions.values_mut().filter(|s| intents == 0 || s.intents & intents != 0) {
+            session.dispatch(event, data.clone(), self.mute);
+        }
+    }
+}
