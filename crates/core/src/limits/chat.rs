@@ -91,6 +91,7 @@ limits! {
     FETCH_RETRY: Duration = millis(300), "time", "Wait before the second of FETCH_TRIES; twice that before the third.";
     VOICE_TIME: Duration = secs(120), "awake time", "Writing down what one voice message says; less than INBOX_ATTACHMENT_WAIT.";
     API_AGENTS: usize = 64, "requests", "Requests of agents that the loopback API serves at once beside API_REQUESTS: processes that listen, and prompts that wait.";
+    GRANTS: usize = 1000, "tools", "Tools of sessions that need no further question; the oldest is asked about again.";
     AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 
     ["Transcripts"]

@@ -321,7 +321,7 @@ limits! {
     API_BODY_MAX: usize = 64 * KIB, "bytes", "One request to the loopback API.";
     API_REQUESTS: usize = 32, "requests", "Requests with a token that the loopback API serves at once, streams included.";
     API_COMMANDS_RESERVED: usize = 4, "requests", "Places beside API_REQUESTS that only commands take, so that Stop works whatever else is open.";
-    API_CONNECTIONS: usize = 256, "connections", "Connections to the loopback API at once; many more than places, because anybody on this machine can open one.";
+    API_CONNECTIONS: usize = 512, "connections", "Connections to the loopback API at once; many more than places, because anybody on this machine can open one.";
     API_HEADER_TIMEOUT: Duration = secs(5), "time", "A request's head to the loopback API must be complete within this, and an idle connection is kept this long.";
     API_BODY_TIMEOUT: Duration = secs(5), "time", "A request's body to the loopback API must be complete within this.";
     API_STRANGER: Duration = secs(10), "time", "How long a connection to the loopback API lasts on which nobody showed a token.";
@@ -446,7 +446,7 @@ mod tests {
         assert!(STORE_LOG_KEPT < STORE_LOG_LONG && STORE_LOG_LONG < STORE_LOG_MAX - 2 * STORE_WRITE_MAX);
         assert!(MCP_BODY_MAX <= MCP_BODY_MAX_CONFIGURED && MCP_SMALL_BODY_MAX < MCP_BODY_MAX);
         assert!(ARGUMENTS_MAX < FRAME_MAX);
-        assert!(API_CONNECTIONS >= 4 * (API_REQUESTS + API_COMMANDS_RESERVED));
+        assert!(API_CONNECTIONS >= 4 * (API_REQUESTS + API_COMMANDS_RESERVED + API_AGENTS));
         assert!(API_HEADER_TIMEOUT + API_BODY_TIMEOUT <= API_STRANGER);
         assert!(SESSIONS_PER_PRINCIPAL <= SESSIONS_MAX && SESSION_CALLS_MAX >= DEVICE_CALLS_MAX);
         assert!(SESSION_SWEEP * 2 < RESUME_KEPT && RESUME_KEPT < SESSION_IDLE);

@@ -1,5 +1,6 @@
 //! The other side: how a command finds the holder of a data folder and asks it.
 
+mod channel;
 mod operations;
 
 pub use operations::{Follower, OperationView, Piece};
@@ -129,7 +130,10 @@ impl Holder {
     }
 
     /// The items of a stream of events (`data:` lines) as they come.
-    pub async fn events<T: DeserializeOwned>(&self, path: &str) -> Result<impl Stream<Item = T>, CommandError> {
+    pub async fn events<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<impl Stream<Item = T> + use<T>, CommandError> {
         let response = sent(self.request(reqwest::Method::GET, path)).await?;
         Ok(lines(response.bytes_stream())
             .filter_map(|line| async move { serde_json::from_str(line.strip_prefix("data:")?.trim()).ok() }))

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::routes::{Body, Refusal, read, refuse};
 use super::serve::Known;
-use super::{mint, session};
+use super::{channel, mint, session};
 
 /// What a request is checked against.
 struct Guard {
@@ -124,7 +124,7 @@ async fn serve(places: &Places, asker: Asker, request: Request, next: Next) -> R
     if asker == Asker::Anybody {
         return Ok(next.run(request).await);
     }
-    let place = places.take(request.uri().path() == COMMAND)?;
+    let place = places.take(request.uri().path())?;
     Ok(next.run(request).await.map(|body| axum::body::Body::new(Held { body, _place: place })))
 }
 
@@ -144,23 +144,31 @@ async fn arrived(request: Request) -> Result<Request, Refusal> {
 /// Where commands go.
 const COMMAND: &str = "/api/command";
 
-/// How many requests with a token are served at once; the last places are for commands.
+/// How many requests with a token are served at once; the last places are for commands. Agents have their own: they wait for
+/// long.
 struct Places {
     all: Arc<Semaphore>,
     commands: Arc<Semaphore>,
+    agents: Arc<Semaphore>,
 }
 
 impl Default for Places {
     fn default() -> Places {
         let places = |many| Arc::new(Semaphore::new(many));
-        Places { all: places(limits::API_REQUESTS), commands: places(limits::API_COMMANDS_RESERVED) }
+        Places {
+            all: places(limits::API_REQUESTS),
+            commands: places(limits::API_COMMANDS_RESERVED),
+            agents: places(limits::API_AGENTS),
+        }
     }
 }
 
 impl Places {
-    fn take(&self, command: bool) -> Result<OwnedSemaphorePermit, Refusal> {
-        let place = Arc::clone(&self.all).try_acquire_owned();
-        let place = if command { place.or_else(|_| Arc::clone(&self.commands).try_acquire_owned()) } else { place };
+    fn take(&self, path: &str) -> Result<OwnedSemaphorePermit, Refusal> {
+        let all = if path.starts_with(channel::PATH) { &self.agents } else { &self.all };
+        let place = Arc::clone(all).try_acquire_owned();
+        let place =
+            if path == COMMAND { place.or_else(|_| Arc::clone(&self.commands).try_acquire_owned()) } else { place };
         place.map_err(|_| refuse(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are served already"))
     }
 }

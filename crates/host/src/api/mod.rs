@@ -4,6 +4,7 @@
 //! for coming from this machine: every request needs the token that stands in `api.json`, or one that a browser got for a
 //! code, the right `Host`, and no foreign `Origin`.
 
+pub mod channel;
 pub mod client;
 mod guard;
 mod lines;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::{operations, page};
+use super::{channel, operations, page};
 use crate::config::{ConfigView, LogLevel};
 use crate::doctor;
 use crate::drill::{self, DrillOrder};
@@ -45,6 +45,7 @@ pub(super) fn router(resident: Resident) -> Router {
         .route("/api/config", get(config))
         .route("/api/doctor", get(examine))
         .route("/api/drill", post(drill))
+        .merge(channel::router())
         .merge(operations::router())
         .fallback(page::file)
         .method_not_allowed_fallback(|| async {
@@ -80,9 +81,9 @@ async fn status(State(resident): State<Resident>) -> Json<Arc<StatusSnapshot>> {
     Json(resident.status())
 }
 
-type Events<S> = Sse<axum::response::sse::KeepAliveStream<S>>;
+pub(super) type Events<S> = Sse<axum::response::sse::KeepAliveStream<S>>;
 
-fn events<T: Serialize>(
+pub(super) fn events<T: Serialize>(
     items: impl Stream<Item = T> + Send + 'static,
 ) -> Events<impl Stream<Item = Result<Event, Infallible>>> {
     // The types hold nothing that JSON cannot; an empty event is what a failure would leave.

@@ -74,7 +74,7 @@ impl CommandAgent {
         let stop = CancellationToken::new();
         let _running = Running(&self.running);
         self.running.send_replace(Some(stop.clone()));
-        let input = Letter::of(message, prepared).headed(&prepared.files).into_bytes();
+        let input = Letter::of(&message.incoming, prepared).headed(&prepared.files).into_bytes();
         let run = Run { argv: &argv, folder: self.project.as_deref(), input, time: limits::COMMAND_LIFE, stop };
         match self.programs.run(run).await? {
             Ran::Exited(status, _) if status.success() => Ok(()),

@@ -44,7 +44,7 @@ impl InboxAgent {
         if let Err(e) = &watcher {
             tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
         }
-        let letter = serde_json::to_vec_pretty(&Letter::of(message, prepared)).map_err(|e| e.to_string())?;
+        let letter = serde_json::to_vec_pretty(&Letter::of(&message.incoming, prepared)).map_err(|e| e.to_string())?;
         // Made beside it: nobody sees a half of it, or a name that will go.
         let made = self.folder.join(name);
         put(&made, letter).await?;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::Incoming;
+use holdfast_core::chat::inbox::Prepared;
 use serde::{Deserialize, Serialize};
 
 /// What an agent gets of a message. This is what the files of `inbox` hold, too.
@@ -20,8 +21,7 @@ pub struct Letter {
 
 impl Letter {
     /// Of a message whose files were fetched.
-    pub fn of(message: &Message, prepared: &Prepared) -> Letter {
-        let from = &message.incoming;
+    pub fn of(from: &Incoming, prepared: &Prepared) -> Letter {
         let texts = [from.text.trim(), prepared.note.trim()];
         let mut content = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
         if content.is_empty() {

@@ -29,7 +29,7 @@ impl McpAgent {
 impl Agent for McpAgent {
     fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
         async move {
-            let given = self.offers.give(&self.binding, Letter::of(message, prepared));
+            let given = self.offers.give(&self.binding, Letter::of(&message.incoming, prepared));
             // One that listens is given its own time.
             let first = if self.offers.is_heard(&self.binding) { 2 * limits::AGENT_TAKES } else { limits::AGENT_COMES };
             self.patience.wait(message.seq, first, given).await.unwrap_or_else(|| Err(NOBODY.to_owned()))

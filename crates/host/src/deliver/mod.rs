@@ -6,6 +6,7 @@
 
 mod command;
 mod files;
+mod grants;
 mod inbox;
 mod letter;
 mod mcp;
@@ -24,6 +25,7 @@ use holdfast_core::chat::inbox::{Message, Prepared};
 use crate::channel::ChannelBackend;
 use crate::config::{BindingConfig, Delivery};
 use crate::files as private;
+pub use grants::Grants;
 pub use letter::Letter;
 pub use offers::{Listener, Offer, Offers};
 use programs::Programs;

@@ -70,7 +70,7 @@ impl TmuxAgent {
 
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
         let pane = self.ready().await?;
-        let text = typed(&Letter::of(message, prepared), prepared);
+        let text = typed(&Letter::of(&message.incoming, prepared), prepared);
         let buffer = format!("holdfast-{}-{}", std::process::id(), message.seq);
         self.tmux(&["load-buffer", "-b", &buffer, "-"], text.into_bytes()).await?;
         let pasted = self.tmux(&["paste-buffer", "-p", "-d", "-b", &buffer, "-t", &pane], Vec::new()).await;

@@ -10,7 +10,7 @@ use holdfast_core::status::ForwarderStatus;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::deliver::Offers;
+use crate::deliver::{Grants, Offers};
 
 /// What API, commands and engine use; it outlives every holder. Clones share it.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ struct Inner {
     /// Since the desk exists, transcripts that agents named while nobody served.
     named: Mutex<Vec<(Arc<str>, Arc<str>)>>,
     offers: Offers,
+    grants: Grants,
 }
 
 /// Why something was not done.
@@ -127,6 +128,7 @@ impl Default for Desk {
             status: watch::Sender::new(Arc::default()),
             named: Mutex::default(),
             offers: Offers::default(),
+            grants: Grants::default(),
         }))
     }
 }
@@ -140,6 +142,11 @@ impl Desk {
     /// Messages that wait for processes of agents; a holder's courier puts them there.
     pub fn offers(&self) -> &Offers {
         &self.0.offers
+    }
+
+    /// Tools that need no further question.
+    pub fn grants(&self) -> &Grants {
+        &self.0.grants
     }
 
     /// Has the bot say something in a binding's channel, of any length. Returns once it is in custody: it is posted even if

@@ -1,0 +1,65 @@
+//! What processes of agents ask the holder.
+
+use futures_util::Stream;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{Holder, answer};
+use crate::api::channel::{Acknowledge, AskAnswer, AskPerson, Fetch, Say, Whereabouts, Withdraw};
+use crate::deliver::{Letter, Offer};
+use crate::engines::CommandError;
+
+impl Holder {
+    /// Messages for an agent as they are offered, until the connection ends.
+    pub async fn listen(&self, at: &Whereabouts) -> Result<impl Stream<Item = Offer> + use<>, CommandError> {
+        let route = "/api/channel/listen?";
+        let mut address = url::form_urlencoded::Serializer::for_suffix(route.to_owned(), route.len());
+        let known = [
+            ("binding", &at.binding),
+            ("session", &at.session),
+            ("transcript", &at.transcript),
+            ("folder", &at.folder),
+        ];
+        for (key, value) in known {
+            if let Some(value) = value {
+                address.append_pair(key, value);
+            }
+        }
+        self.events(&address.finish()).await
+    }
+
+    /// The agent has a message.
+    pub async fn acknowledge(&self, order: &Acknowledge) -> Result<(), CommandError> {
+        self.agent("acknowledge", order).await.map(|_: Value| ())
+    }
+
+    /// Has the bot say something; it is in custody when this returns.
+    pub async fn say(&self, order: &Say) -> Result<(), CommandError> {
+        self.agent("say", order).await.map(|_: Value| ())
+    }
+
+    /// The last messages for an agent, oldest first.
+    pub async fn fetch(&self, order: &Fetch) -> Result<Vec<Letter>, CommandError> {
+        self.agent("fetch", order).await
+    }
+
+    /// Asks a person; answers when that has ended.
+    pub async fn ask(&self, order: &AskPerson) -> Result<AskAnswer, CommandError> {
+        // As long as the prompt may wait: the connection tells that the holder lives.
+        answer(self.request(Method::POST, "/api/channel/ask").json(order)).await
+    }
+
+    /// Takes a question back.
+    pub async fn withdraw(&self, order: &Withdraw) -> Result<(), CommandError> {
+        self.agent("withdraw", order).await.map(|_: Value| ())
+    }
+
+    async fn agent<T: serde::de::DeserializeOwned>(
+        &self,
+        what: &str,
+        order: &impl serde::Serialize,
+    ) -> Result<T, CommandError> {
+        let request = self.request(Method::POST, &format!("/api/channel/{what}"));
+        answer(request.json(order).timeout(holdfast_core::limits::API_ANSWER)).await
+    }
+}
