@@ -57,6 +57,19 @@ limits! {
     PAIR_PEOPLE: usize = 3, "people", "People who get a code while pairing is open; each gets one.";
     PAIR_CODE: usize = 6, "characters", "A code, of 31 characters: 1 in 887 million for each of PAIR_TRIES.";
 
+    ["Discord"]
+    DISCORD_CONNECT: Duration = secs(30), "time", "From asking for the gateway until the bot is ready; as much more for each failure before.";
+    DISCORD_CONNECT_MAX: Duration = secs(90), "time", "The longest of these.";
+    DISCORD_LOST: Duration = secs(90), "time", "How long a connection that ended is sought again before the seat begins anew.";
+    DISCORD_FALLS: u32 = 6, "connections", "Connections in a row that end before the bot is ready; then the seat begins anew, after a pause.";
+    DISCORD_EVENTS: usize = 256, "events", "Events of the gateway that wait to be understood; above, it is not read.";
+    DISCORD_PERMIT: Duration = secs(5), "time", "How long a request waits for Discord's limits; if it would be longer, whoever asked waits.";
+    DISCORD_REFUSED: u32 = 2000, "answers", "Refusals (401, 403, 429) within DISCORD_REFUSED_WINDOW after which nothing is asked; at 10,000 Discord bans the address.";
+    DISCORD_REFUSED_WINDOW: Duration = secs(600), "time", "See DISCORD_REFUSED.";
+    DISCORD_PLACES: usize = 4096, "channels", "Channels and threads of which it is known where they belong; others are asked for.";
+    DISCORD_CLICKS: usize = 256, "clicks", "Clicks that can still be answered; Discord takes answers for 15 min.";
+    DISCORD_UNDER_WAY: usize = 32, "requests", "Acknowledgements under way; a further one is not given, and the person sees that it failed.";
+
     ["Prompts"]
     ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";
     ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat or a channel before the terminal decides.";
@@ -92,6 +105,9 @@ limits! {
     VOICE_TIME: Duration = secs(120), "awake time", "Writing down what one voice message says; less than INBOX_ATTACHMENT_WAIT.";
     API_AGENTS: usize = 64, "requests", "Requests of agents that the loopback API serves at once beside API_REQUESTS: processes that listen, and prompts that wait.";
     GRANTS: usize = 1000, "tools", "Tools of sessions that need no further question; the oldest is asked about again.";
+    AGENT_WAITS: Duration = secs(15), "time", "How long a tool that an agent calls waits for a Holdfast with the seat; more than a restart takes.";
+    AGENT_WRITTEN: usize = 256, "messages", "Messages of which a process of an agent knows that it wrote them; many times the one that is offered.";
+    HOOK_INPUT: usize = 16 << 20, "bytes", "What a hook is told; a file that is to be written stands in it as a whole.";
     AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 
     ["Transcripts"]

@@ -161,7 +161,7 @@ async fn taken(piece: &Follower) -> Result<(), Failure> {
 }
 
 /// Names this run of the command, so that no other's keys are its own.
-fn rand_key() -> u64 {
+pub fn rand_key() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     // The standard library's hash seeds are random; a name needs no more.
     std::collections::hash_map::RandomState::new().build_hasher().finish()
