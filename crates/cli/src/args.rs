@@ -11,6 +11,7 @@ use holdfast_host::config::LogLevel;
 use holdfast_host::paths::Dirs;
 use url::Url;
 
+use crate::commands::channel::args::Channel;
 use crate::commands::op::args::Op;
 use crate::failure::Failure;
 use crate::system_start::args::Service;
@@ -307,23 +308,6 @@ pub enum Client {
         #[arg(long)]
         all: bool,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Channel {
-    /// Prove a bot's token at its service, and use that bot; the token is read from stdin
-    Setup {
-        /// The chat service
-        #[arg(long, default_value = "telegram", value_parser = ["telegram"])]
-        backend: String,
-        /// Another address of the service's API than its own
-        #[arg(long, value_name = "URL")]
-        base_url: Option<String>,
-    },
-    /// The bot that is set up
-    Show,
-    /// Forget the bot and its token
-    Remove,
 }
 
 #[derive(Debug, Subcommand)]

@@ -47,6 +47,16 @@ impl Failure {
         CommandError::new("not_running", "no Holdfast runs on this data folder; `holdfast serve` starts one").into()
     }
 
+    /// Whether it is of this code.
+    pub fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
+    /// In one sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Writes it to stderr, with `--json` as a document, and returns the exit code.
     pub fn tell(&self, as_json: bool) -> ExitCode {
         if as_json {

@@ -213,8 +213,9 @@ pub enum Command {
     SeatRelease {},
     /// Proves a bot's token at the chat service, keeps it among the secrets and uses that bot from now on.
     ChannelSetup {
-        /// The chat service: `discord` or `telegram`.
-        backend: String,
+        /// The chat service: `discord` or `telegram`; absent: the one of which the token is.
+        #[serde(default)]
+        backend: Option<String>,
         /// The bot's token.
         token: Secret,
         /// Another address of the service's API than its own; `https`, or `http` to this machine.

@@ -99,7 +99,12 @@ impl Report {
 
     /// The report as text, to be read and pasted.
     pub fn text(&self) -> String {
-        let mut text = format!("holdfast {} on {}\n", self.version, self.platform);
+        format!("holdfast {} on {}\n{}", self.version, self.platform, self.checks_text())
+    }
+
+    /// The findings alone, as text.
+    pub fn checks_text(&self) -> String {
+        let mut text = String::new();
         let width = self.checks.iter().map(|c| c.name.len()).max().unwrap_or(0);
         for Check { name, state, found, advice } in &self.checks {
             let mark = match state {

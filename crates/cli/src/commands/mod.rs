@@ -1,7 +1,7 @@
 //! One file per group of commands.
 
 mod calls;
-mod channel;
+pub mod channel;
 mod doctor;
 mod drill;
 mod enroll;
@@ -63,7 +63,7 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
             let answer = ask(&folders.dirs()?, Ask::PolicySet { profile }).await?;
             told(&folders, &answer, &format!("the policy is {} from now on", profile.as_str()))?;
         }
-        Command::Channel(command) => channel::channel(&folders, command).await?,
+        Command::Channel(command) => return channel::channel(&folders, command).await,
         Command::Seat(command) => seat::seat(&folders, command).await?,
         Command::Status { watch } => return status::status(&folders, watch).await,
         Command::Op(command) => return op::op(&folders, command).await,

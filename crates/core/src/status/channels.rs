@@ -83,3 +83,21 @@ pub struct PersonRow {
     /// What people call them, if they wrote or paired while this process held the seat.
     pub name: Option<String>,
 }
+
+/// A transcript that an agent on this machine writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct TranscriptRow {
+    /// Its path.
+    pub path: String,
+    /// Which agent writes it.
+    pub agent: String,
+    /// Its session, where that is known.
+    pub session: Option<String>,
+    /// The folder the agent works in, where that is known.
+    pub project: Option<String>,
+    /// The agent still runs, as far as can be told.
+    pub live: bool,
+    /// When it was last written; `None` while there is no file.
+    pub modified: Option<UnixMs>,
+}

@@ -12,7 +12,7 @@ mod warning;
 mod worker;
 
 pub use attention::{Consent, Question};
-pub use channels::{BindingStatus, ForwarderStatus, PersonRow, TroubleRow};
+pub use channels::{BindingStatus, ForwarderStatus, PersonRow, TranscriptRow, TroubleRow};
 pub use outages::{Outage, OutageLog, Tally};
 pub use seat::{SeatHolder, SeatState, SeatStatus};
 pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};

@@ -115,6 +115,15 @@ impl ChannelService {
     pub fn parse(text: &str) -> Option<ChannelService> {
         [ChannelService::Discord, ChannelService::Telegram].into_iter().find(|service| service.as_str() == text)
     }
+
+    /// The service whose tokens look like this one.
+    pub fn of_token(token: &str) -> Option<ChannelService> {
+        match (token.contains(':'), token.matches('.').count()) {
+            (true, _) => Some(ChannelService::Telegram),
+            (false, 2) => Some(ChannelService::Discord),
+            (false, _) => None,
+        }
+    }
 }
 
 /// What a start does about the seat.

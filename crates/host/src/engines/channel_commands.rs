@@ -1,8 +1,10 @@
 //! What a person asks of the channel: its bot, its bindings, its people, and what passes between them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use holdfast_core::chat::ChannelId;
 use holdfast_core::command::{Command, Secret};
+use holdfast_core::status::TranscriptRow;
 use serde_json::{Value, json};
 
 use super::channels_engine::{forget_former, removed, set_up};
@@ -10,7 +12,9 @@ use super::dispatch::{edited, secrets};
 use super::{CommandError, Running, StartError, done};
 use crate::config::{self, Config, EditError};
 use crate::doctor;
+use crate::forwarder::DeskError;
 use crate::paths::Dirs;
+use crate::transcript::{self, Found, Homes, Wanted};
 
 /// Whether a command is about the channel.
 pub(super) fn of_channels(command: &Command) -> bool {
@@ -28,6 +32,17 @@ pub(super) fn of_channels(command: &Command) -> bool {
             | Command::ChannelCheck { .. }
             | Command::ChannelCandidates { .. }
     )
+}
+
+impl From<DeskError> for CommandError {
+    fn from(error: DeskError) -> Self {
+        match error {
+            DeskError::NoSeat => {
+                CommandError::new(error.code(), "this process does not speak for the bot; `holdfast seat take` first")
+            }
+            error => CommandError::new(error.code(), error.to_string()),
+        }
+    }
 }
 
 /// What a command changes in the file.
@@ -67,12 +82,26 @@ impl Running {
         };
         match command {
             Command::ChannelSetup { backend, token, base_url, gateway_url } => {
-                self.channel_setup(&backend, token, base_url, gateway_url).await
+                self.channel_setup(backend.as_deref(), token, base_url, gateway_url).await
             }
             Command::ChannelRemove {} => self.channel_remove().await,
-            Command::ChannelPair { code: None } => Err(CommandError::not_running()),
-            Command::ChannelPair { code: Some(Secret(_code)) } => Err(CommandError::not_running()),
-            Command::ChannelRetry { .. } | Command::ChannelTest { .. } => Err(CommandError::not_running()),
+            Command::ChannelPair { code: None } => {
+                let open = self.desk.pair_open().await?;
+                Ok(json!({"minutes": open.as_secs() / 60}))
+            }
+            Command::ChannelPair { code: Some(Secret(code)) } => {
+                let (person, name) = self.desk.pair_typed(code).await?;
+                let answer = json!({"person": person, "name": name});
+                self.edit_channel(Box::new(move |path| config::admit(path, &person))).await?;
+                Ok(answer)
+            }
+            Command::ChannelRetry { channel, unknown } => {
+                let channel = channel.as_deref().map(ChannelId::parse).transpose();
+                let channel = channel.map_err(|e| CommandError::new("invalid_request", e.to_string()))?;
+                self.desk.retry(channel, unknown).await?;
+                Ok(done())
+            }
+            Command::ChannelTest { binding } => Ok(json!({"message": self.desk.test(&binding).await?})),
             command => looked_up(&self.config().await, &self.dirs, command).await,
         }
     }
@@ -98,7 +127,7 @@ pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> R
     match command {
         Command::ChannelSetup { backend, token, base_url, gateway_url } => {
             let secrets = secrets(dirs, config).await?;
-            let (set, answer) = set_up(&secrets, &backend, token, base_url, gateway_url).await?;
+            let (set, answer) = set_up(&secrets, backend.as_deref(), token, base_url, gateway_url).await?;
             let now = edited(dirs, set).await?;
             forget_former(&secrets, &config.channel, &now.channel).await?;
             Ok(answer)
@@ -120,7 +149,20 @@ async fn looked_up(config: &Config, dirs: &Dirs, command: Command) -> Result<Val
             let report = doctor::examine_channel(dirs, config, channel.as_deref()).await;
             serde_json::to_value(report).map_err(|e| CommandError::failed(&e))
         }
-        Command::ChannelCandidates { project: _ } => Ok(done()),
+        Command::ChannelCandidates { project } => {
+            let project = project.map(PathBuf::from);
+            let found = transcript::discover(Homes::here(), Wanted { project, ..Wanted::default() }).await;
+            let row = |found: Found| TranscriptRow {
+                path: found.path.to_string(),
+                agent: found.agent.as_str().into(),
+                session: found.session,
+                project: found.project,
+                live: found.live,
+                modified: found.modified,
+            };
+            let rows: Vec<TranscriptRow> = found.into_iter().map(row).collect();
+            serde_json::to_value(rows).map_err(|e| CommandError::failed(&e))
+        }
         _ => Err(CommandError::not_running()),
     }
 }

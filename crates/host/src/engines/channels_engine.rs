@@ -71,7 +71,7 @@ impl Running {
 
     pub(super) async fn channel_setup(
         &self,
-        service: &str,
+        service: Option<&str>,
         token: Secret,
         base_url: Option<String>,
         gateway_url: Option<String>,
@@ -227,14 +227,17 @@ fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> 
 /// configuration, and the answer.
 pub(super) async fn set_up(
     secrets: &Secrets,
-    service: &str,
+    service: Option<&str>,
     token: Secret,
     base_url: Option<String>,
     gateway_url: Option<String>,
 ) -> Result<(BTreeMap<String, Value>, Value), CommandError> {
     let invalid = |why: &dyn std::fmt::Display| CommandError::new("invalid_request", why.to_string());
-    let service =
-        ChannelService::parse(service).ok_or_else(|| invalid(&"the chat service must be discord or telegram"))?;
+    let service = match service {
+        Some(name) => ChannelService::parse(name).ok_or("the chat service must be discord or telegram"),
+        None => ChannelService::of_token(&token.0).ok_or("this is no token of a Discord or Telegram bot"),
+    };
+    let service = service.map_err(|why| invalid(&why))?;
     let address = |url: Option<String>| url.as_deref().map(str::parse::<Url>).transpose();
     let (Ok(base_url), Ok(gateway_url)) = (address(base_url), address(gateway_url)) else {
         return Err(invalid(&channel::BadChannel::Address));

@@ -36,6 +36,17 @@ pub struct Homes {
     pub generic: Option<PathBuf>,
 }
 
+impl Homes {
+    /// Those of this user.
+    pub fn here() -> Homes {
+        let home = |variable: &str, otherwise: &str| {
+            let named = std::env::var_os(variable).filter(|named| !named.is_empty()).map(PathBuf::from);
+            named.or_else(|| Some(dirs::home_dir()?.join(otherwise)))
+        };
+        Homes { claude: home("CLAUDE_CONFIG_DIR", ".claude"), codex: home("CODEX_HOME", ".codex"), generic: None }
+    }
+}
+
 /// Which transcripts are wanted; by default all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
