@@ -127,7 +127,7 @@ pub enum SendError {
 }
 
 /// A message of somebody.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incoming {
     /// Its name.
     pub id: MessageId,
@@ -151,7 +151,8 @@ pub struct Incoming {
     pub attachments: Vec<Attachment>,
     /// By the service's calendar, in milliseconds since 1970.
     pub at: u64,
-    /// How long ago that was when this value was made.
+    /// How long ago that was when this value was made. A store keeps the date.
+    #[serde(skip)]
     pub age: Duration,
 }
 

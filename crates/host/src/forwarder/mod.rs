@@ -5,5 +5,6 @@
 //! the seat's store, makes the machines of [`holdfast_core::chat`] anew from it, and does what they say in one task.
 
 mod desk;
+mod store;
 
 pub use desk::{Answered, CannotAsk, Desk, DeskError, Question};

@@ -10,6 +10,8 @@ mod tests;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::commits::Step;
 use super::outbox::Key;
 use super::{Button, ChannelId, Click, CommitError, Draft, Look, MessageId, Ticket};
@@ -20,7 +22,7 @@ use crate::redact::redact;
 pub use machine::Asks;
 
 /// What a prompt asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// Names it; minted by the hook, at most 48 characters so that it fits a button.
     pub request: String,
@@ -35,7 +37,8 @@ pub struct Ask {
 }
 
 /// What was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It may.
     Allow,
@@ -46,7 +49,8 @@ pub enum Verdict {
 }
 
 /// How a prompt ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// Somebody clicked; their name.
     Answered(Verdict, String),

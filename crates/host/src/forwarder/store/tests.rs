@@ -1,0 +1,255 @@
+use std::time::Duration;
+
+use holdfast_core::chat::asks::{Ask, End, Verdict};
+use holdfast_core::chat::inbox::{Message, Standing as Stands};
+use holdfast_core::chat::outbox::{Change, LaneRow, Record, Standing};
+use holdfast_core::chat::{Attachment, Button, Look, UserId};
+use holdfast_core::transcript::{Cursor, Extraction, FileId, Place};
+
+use super::*;
+
+const S: Duration = Duration::from_secs(1);
+
+fn at(name: &str) -> ChannelId {
+    ChannelId::parse(name).unwrap()
+}
+
+fn id(name: &str) -> MessageId {
+    MessageId::parse(name).unwrap()
+}
+
+fn open(folder: &Path, generation: u64) -> Opened {
+    SeatStore::open(folder, generation).unwrap()
+}
+
+fn record(source: &str, seq: u64, generation: u64) -> Record {
+    let button = Button { id: "ask:r:allow".into(), label: "Allow".into(), look: Look::Good };
+    Record {
+        key: Key::single(source),
+        channel: at("c1"),
+        seq,
+        text: format!("text of {source}"),
+        reply_to: Some(id("9")),
+        buttons: vec![button],
+        age: S * 60,
+        skips: 0,
+        generation,
+    }
+}
+
+fn commit(store: &SeatStore, changes: Vec<Change>) -> Result<Vec<Key>, CommitError> {
+    let (tell, told) = mpsc::channel();
+    store.outbox(changes, move |made| tell.send(made).unwrap());
+    told.recv().unwrap()
+}
+
+fn take_in(store: &SeatStore, changes: Vec<inbox::Change>) -> Result<Vec<u64>, CommitError> {
+    let (tell, told) = mpsc::channel();
+    store.inbox(changes, move |made| tell.send(made).unwrap());
+    told.recv().unwrap()
+}
+
+fn prepare(record: &Record) -> Change {
+    Change::Prepare(Box::new(record.clone()))
+}
+
+fn ended(source: &str, standing: Standing) -> Change {
+    Change::Ended { key: Key::single(source), standing, generation: 1 }
+}
+
+fn without_age(mut record: Record) -> Record {
+    record.age = Duration::ZERO;
+    record
+}
+
+#[test]
+fn the_next_holder_finds_what_is_prepared_and_in_trouble_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path(), 1).store;
+    let all: Vec<Record> = (1..=5).map(|n| record(&format!("m{n}"), n, 1)).collect();
+    commit(&first, all.iter().map(prepare).collect()).unwrap();
+    let lane = LaneRow { channel: at("c1"), last: Some(id("77")), parked: Some("gone".into()) };
+    let other = LaneRow { channel: at("c2"), last: None, parked: None };
+    let changes = vec![
+        ended("m1", Standing::Sent(id("77"))),
+        ended("m2", Standing::Unknown("who knows".into())),
+        Change::Skipped(Key::single("m3")),
+        ended("m4", Standing::Parked("refused".into())),
+        Change::Lane(lane.clone()),
+        Change::Lane(other.clone()),
+        Change::Lane(lane.clone()),
+    ];
+    commit(&first, changes).unwrap();
+    first.close();
+    let next = open(folder.path(), 2);
+    let prepared: Vec<Record> = next.outbox.prepared.iter().cloned().map(without_age).collect();
+    assert_eq!(prepared, [without_age(all[4].clone())]);
+    assert!(next.outbox.prepared[0].age >= S * 60 && next.outbox.prepared[0].age < S * 120);
+    let troubles: Vec<_> = next.outbox.troubles.into_iter().map(|(r, s)| (without_age(r), s)).collect();
+    let expected = [
+        (without_age(all[1].clone()), Standing::Unknown("who knows".into())),
+        (without_age(all[3].clone()), Standing::Parked("refused".into())),
+    ];
+    assert_eq!(troubles, expected);
+    assert_eq!(next.outbox.lanes, [other, lane]);
+    assert_eq!(next.outbox.seq, 5);
+}
+
+#[test]
+fn a_message_that_stands_there_already_is_named_unless_its_commit_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let (a, b) = (record("a", 1, 1), record("b", 2, 1));
+    assert_eq!(commit(&store, vec![prepare(&a)]), Ok(vec![]));
+    assert_eq!(commit(&store, vec![prepare(&a), prepare(&b)]), Ok(vec![]));
+    commit(&store, vec![ended("a", Standing::Sent(id("1")))]).unwrap();
+    let again = Record { seq: 3, ..a.clone() };
+    assert_eq!(commit(&store, vec![prepare(&again)]), Ok(vec![a.key]));
+}
+
+#[tokio::test]
+async fn a_parked_message_is_prepared_again_at_its_new_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    commit(&store, vec![prepare(&record("a", 1, 1)), ended("a", Standing::Parked("no".into()))]).unwrap();
+    commit(&store, vec![Change::Again { key: Key::single("a"), seq: 9 }]).unwrap();
+    let known = (store.knows("a".into()).await, store.knows("b".into()).await);
+    assert_eq!(known, (Ok(true), Ok(false)));
+    store.close();
+    let next = open(folder.path(), 2).outbox;
+    assert_eq!((next.prepared[0].seq, next.seq), (9, 9));
+    assert!(next.prepared[0].age < S * 30);
+}
+
+#[test]
+fn nothing_of_a_holder_is_stored_once_a_later_one_has_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = open(folder.path(), 1).store;
+    let new = open(folder.path(), 2);
+    assert_eq!(commit(&old, vec![prepare(&record("a", 1, 1))]), Err(CommitError::Superseded(2)));
+    assert_eq!(commit(&old, vec![ended("a", Standing::Sent(id("1")))]), Err(CommitError::Superseded(2)));
+    assert_eq!(take_in(&old, vec![inbox::Change::Prune]), Err(CommitError::Superseded(2)));
+    assert_eq!(commit(&new.store, vec![prepare(&record("a", 1, 2))]), Ok(vec![]));
+    assert!(matches!(SeatStore::open(folder.path(), 1), Err(OpenError::Superseded(2))));
+}
+
+fn message(seq: u64, name: &str, standing: Stands) -> Message {
+    let incoming = Incoming {
+        id: id(name),
+        channel: at("c1"),
+        parent: Some(at("c0")),
+        direct: false,
+        author: UserId::parse("ann").unwrap(),
+        author_name: "Ann".into(),
+        bot: false,
+        text: "hello".into(),
+        mentions_us: true,
+        attachments: vec![Attachment { id: "1".into(), name: "a".into(), kind: "b".into(), size: 3 }],
+        at: unix_ms(),
+        age: Duration::ZERO,
+    };
+    Message { seq, incoming, binding: "agent".into(), standing }
+}
+
+#[tokio::test]
+async fn the_next_holder_finds_every_message_that_is_not_done_and_what_was_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let take = |message: &Message| inbox::Change::Take(Box::new(message.clone()));
+    let all = [message(1, "10", Stands::Stored), message(2, "11", Stands::Stored), message(3, "12", Stands::Done)];
+    assert_eq!(take_in(&store, all.iter().map(take).collect()), Ok(vec![]));
+    // The commit made again, and the message fetched again.
+    assert_eq!(take_in(&store, vec![take(&all[0])]), Ok(vec![]));
+    assert_eq!(take_in(&store, vec![take(&message(4, "10", Stands::Stored))]), Ok(vec![4]));
+    let changes = vec![
+        inbox::Change::Stands(1, Stands::Done),
+        inbox::Change::Stands(2, Stands::Delivering),
+        inbox::Change::Seen { channel: at("c1"), message: id("11") },
+        inbox::Change::Seen { channel: at("c1"), message: id("12") },
+        inbox::Change::Seen { channel: at("c2"), message: id("1") },
+        inbox::Change::Forget(at("c2")),
+        inbox::Change::Again { seq: 2, next: 7 },
+    ];
+    assert_eq!(take_in(&store, changes), Ok(vec![]));
+    let last = store.last("agent".into(), 2).await.unwrap();
+    assert_eq!(last.iter().map(|m| m.id.as_str()).collect::<Vec<_>>(), ["12", "11"]);
+    store.close();
+    let mut next = open(folder.path(), 2).inbox;
+    next.messages.iter_mut().for_each(|m| (m.incoming.age, m.incoming.at) = (Duration::ZERO, 0));
+    let mut expected = message(7, "11", Stands::Stored);
+    expected.incoming.at = 0;
+    assert_eq!(next.messages, [expected]);
+    assert_eq!(next.seen, [(at("c1"), id("12"))]);
+    assert_eq!(next.seq, 7);
+}
+
+#[test]
+fn prompts_bindings_and_bookmarks_are_found_as_they_were_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let ask = |request: &str| Ask {
+        request: request.into(),
+        channel: at("c1"),
+        tool: "Bash".into(),
+        description: String::new(),
+        preview: "ls".into(),
+    };
+    let row = |request: &str| asks::Row { ask: ask(request), age: S * 5, message: None, end: None, shown: false };
+    let end = Some(End::Answered(Verdict::Session, "Ann".into()));
+    let over = asks::Row { message: Some(id("5")), end, shown: true, ..row("b") };
+    let put = |row: &asks::Row| asks::Change::Put(Box::new(row.clone()));
+    let (tell, told) = mpsc::channel();
+    let changes = vec![put(&row("a")), put(&row("b")), put(&row("c")), put(&over), asks::Change::Remove("a".into())];
+    store.asks(changes, move |made| tell.send(made).unwrap());
+    assert_eq!(told.recv().unwrap(), Ok(()));
+    let bound = |path: &str, awaited| Bound { transcript: path.into(), named: true, awaited };
+    store.bind("agent", &bound("/a", true));
+    store.bind("agent", &bound("/b", false));
+    let mark = |path: &str, generation| {
+        let file = FileId { place: Place { device: 1, inode: 2 }, head: 0, hash: String::new() };
+        let cursor = Cursor { generation, file, offset: 9 };
+        Bookmark { transcript: path.into(), cursor, extraction: Extraction::default() }
+    };
+    let cursor =
+        |mark: &Bookmark| Change::Cursor { source: mark.cursor.source(&mark.transcript), state: mark.write().unwrap() };
+    let marks = [mark("/x:1", 1), mark("/x:1", 2), mark("/y", 1)];
+    let mut changes: Vec<Change> = marks.iter().map(cursor).collect();
+    changes.push(Change::Prune);
+    commit(&store, changes).unwrap();
+    store.close();
+    let next = open(folder.path(), 2);
+    let mut rows = next.asks;
+    assert!(rows.iter().all(|row| row.age >= S * 5 && row.age < S * 60));
+    rows.iter_mut().for_each(|row| row.age = S * 5);
+    assert_eq!(rows, [over, row("c")]);
+    assert_eq!(next.bound, [(Arc::from("agent"), bound("/b", false))].into());
+    let mut found = next.bookmarks;
+    found.sort_by(|a, b| a.transcript.cmp(&b.transcript));
+    assert_eq!(found, [marks[1].clone(), marks[2].clone()]);
+}
+
+#[test]
+fn ended_messages_are_removed_only_when_they_had_their_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    commit(&store, vec![prepare(&record("a", 1, 1)), ended("a", Standing::Sent(id("1"))), Change::Prune]).unwrap();
+    let a = Record { seq: 2, ..record("a", 1, 1) };
+    assert_eq!(commit(&store, vec![prepare(&a)]), Ok(vec![a.key.clone()]));
+    let long_ago = unix_ms() - u64::try_from(limits::OUTBOX_KEPT.as_millis()).unwrap() - 1000;
+    let age =
+        move |db: &Connection, _| changes::execute(db, "UPDATE outbox SET changed = ?1", params![long_ago]).map(|_| ());
+    let (tell, told) = mpsc::channel();
+    store.commit(true, age, move |made| tell.send(made).unwrap());
+    told.recv().unwrap().unwrap();
+    commit(&store, vec![Change::Prune]).unwrap();
+    assert_eq!(commit(&store, vec![prepare(&a)]), Ok(vec![]));
+}
+
+#[test]
+fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("channel.sqlite"), vec![7; 8192]).unwrap();
+    let opened = open(folder.path(), 3);
+    assert!(opened.set_aside.is_some_and(|path| path.exists()));
+    assert_eq!(opened.outbox, outbox::Stored::default());
+}
