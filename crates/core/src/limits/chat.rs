@@ -91,6 +91,9 @@ limits! {
     FORWARDER_REPLAY: u64 = 16 << 20, "bytes", "The transcript of a new session is said from its beginning on if it is no larger.";
     FORWARDER_SENT: usize = 500, "messages", "Messages that were sent last, by which our bot's are told from those of others.";
     FORWARDER_STRANGER: Duration = secs(10), "time", "How long a message of our bot may be there before this process knows that it sent it.";
+    FORWARDER_EDITS: usize = 3, "tries", "How often it is tried to say under a prompt what became of it.";
+    FORWARDER_FINISH: Duration = millis(1500), "time", "How long at hand-over transcripts are read to their ends; what is not read by then is the next holder's.";
+    FORWARDER_LEAVE: Duration = millis(3700), "time", "How long a hand-over waits for deliveries that are under way; less than SEAT_DRAIN.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
 
     ["Deliveries"]

@@ -63,11 +63,15 @@ impl World {
         match (request.method.as_str(), &path[..]) {
             ("GET", ["users", "@me"]) => Reply::json(200, &self.user(bot)),
             ("GET", ["gateway", "bot"]) => self.gateway_of(&request.caller),
-            ("GET", ["applications", _, "commands"]) => Reply::json(200, self.commands.get(&bot).unwrap_or(&json!([]))),
-            ("PUT", ["applications", _, "commands"]) => {
+            ("GET", ["applications", _, "commands"]) => {
+                Reply::json(200, &json!(self.commands.get(&bot).cloned().unwrap_or_default()))
+            }
+            ("POST", ["applications", _, "commands"]) => {
                 self.seen.registered += 1;
-                self.commands.insert(bot, request.body.clone());
-                Reply::json(200, &request.body)
+                let there = self.commands.entry(bot).or_default();
+                there.retain(|command| command["name"] != request.body["name"]);
+                there.push(request.body.clone());
+                Reply::json(201, &request.body)
             }
             (method, ["channels", channel, rest @ ..]) => {
                 let id = number(channel);

@@ -74,7 +74,7 @@ pub struct Seen {
     pub edits: Vec<(u64, String, usize)>,
     /// Interactions that were answered.
     pub acknowledged: BTreeMap<u64, Acknowledged>,
-    /// How often each bot's commands were registered.
+    /// How often a bot's command was registered.
     pub registered: usize,
     /// Requests for files with a token.
     pub leaked: usize,
@@ -152,7 +152,7 @@ pub(super) struct World {
     pub channels: BTreeMap<u64, Channel>,
     pub sessions: BTreeMap<String, Session>,
     pub interactions: BTreeMap<u64, Interaction>,
-    pub commands: BTreeMap<u64, Value>,
+    pub commands: BTreeMap<u64, Vec<Value>>,
     pub nonces: Vec<Nonce>,
     /// Of each bot in each channel: messages, and until when they count.
     pub buckets: BTreeMap<(u64, u64), (u32, Instant)>,

@@ -1,8 +1,23 @@
-//! Discord: its gateway for what is heard, its REST API for what is said.
+//! Discord: its gateway for what is heard, its REST API for what is said. The API is asked through the proxy of the
+//! environment, if there is one; the gateway is dialled directly.
 
+mod actions;
+mod connection;
+mod events;
+mod gateway;
+mod history;
+mod outcome;
+mod places;
+mod rest;
+#[cfg(test)]
+mod tests;
 mod token;
+mod words;
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -12,19 +27,38 @@ use holdfast_core::chat::outbox::Posted;
 use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, SendError};
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::mpsc;
+use twilight_gateway::queue::InMemoryQueue;
 use url::Url;
 
-use super::http::Http;
 use super::{BadChannel, Bot, ChannelBackend, Event};
+use actions::Pressed;
+use gateway::Gateway;
+use places::Places;
+use rest::Rest;
 
 const API: &str = "https://discord.com/api/v10";
 
 /// A bot at Discord.
 pub struct Discord {
-    http: Http,
+    rest: Arc<Rest>,
+    token: SecretString,
     bot: String,
+    /// As configured.
+    gateway_url: Option<String>,
+    /// Of a connection that is ready and that nobody listens to yet.
+    open: Mutex<Option<Gateway>>,
+    /// Spaces logins, whichever connection they are for.
+    logins: OnceLock<InMemoryQueue>,
+    /// Connections in a row that did not come about.
+    failures: AtomicU32,
+    places: Places,
+    /// Clicks that can be answered, oldest first.
+    clicks: Mutex<VecDeque<Pressed>>,
+    /// Whether Discord knows our commands.
+    registered: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Discord {
@@ -36,10 +70,21 @@ impl fmt::Debug for Discord {
 impl Discord {
     /// A bot by its token, in which its id stands.
     pub fn new(token: SecretString, base_url: Option<&Url>, gateway_url: Option<&Url>) -> Result<Discord, BadChannel> {
-        let (_, bot) = token::read(&token)?;
-        super::address(base_url, API)?;
-        super::address(gateway_url, "")?;
-        Ok(Discord { http: Http::new("Discord")?, bot })
+        let (token, bot) = token::read(&token)?;
+        let base = super::address(base_url, API)?;
+        let gateway_url = gateway_url.map(|url| super::address(Some(url), "")).transpose()?;
+        Ok(Discord {
+            rest: Arc::new(Rest::new(base, &token)?),
+            token,
+            bot,
+            gateway_url,
+            open: Mutex::default(),
+            logins: OnceLock::new(),
+            failures: AtomicU32::new(0),
+            places: Places::default(),
+            clicks: Mutex::default(),
+            registered: Arc::default(),
+        })
     }
 
     /// The bot's id.
@@ -48,74 +93,81 @@ impl Discord {
     }
 }
 
-fn not_yet() -> Failed {
-    Failed::ForGood("Discord is not built in yet".into())
-}
-
-fn later() -> SendError {
-    SendError::Later("Discord is not built in yet".into())
-}
-
 impl ChannelBackend for Discord {
     fn prove(&self) -> BoxFuture<'_, Result<Bot, Failed>> {
-        async { Err(not_yet()) }.boxed()
+        self.me().boxed()
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), Failed>> {
-        async { Err(not_yet()) }.boxed()
+        self.open().boxed()
     }
 
-    fn listen(&self, _: mpsc::Sender<Event>) -> BoxFuture<'_, Failed> {
-        async { not_yet() }.boxed()
+    fn listen(&self, events: mpsc::Sender<Event>) -> BoxFuture<'_, Failed> {
+        async move { self.hear(&events).await }.boxed()
     }
 
     fn chunk(&self) -> usize {
         limits::CHUNK_DISCORD
     }
 
-    fn send<'a>(&'a self, _: &'a Draft) -> BoxFuture<'a, Result<MessageId, SendError>> {
-        async { Err(later()) }.boxed()
+    fn send<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<MessageId, SendError>> {
+        self.post(draft).boxed()
     }
 
-    fn edit<'a>(&'a self, _: &'a ChannelId, _: &'a MessageId, _: &'a str) -> BoxFuture<'a, Result<(), SendError>> {
-        async { Err(later()) }.boxed()
+    fn edit<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        message: &'a MessageId,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.change(channel, message, text).boxed()
     }
 
-    fn typing<'a>(&'a self, _: &'a ChannelId) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn typing<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, ()> {
+        self.show_typing(channel).boxed()
     }
 
-    fn react<'a>(&'a self, _: &'a ChannelId, _: &'a MessageId, _: &'a str, _: bool) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn react<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        message: &'a MessageId,
+        sign: &'a str,
+        there: bool,
+    ) -> BoxFuture<'a, ()> {
+        self.show_sign(channel, message, sign, there).boxed()
     }
 
-    fn answer<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn answer<'a>(&'a self, click: &'a str, text: &'a str) -> BoxFuture<'a, ()> {
+        self.answer_click(click, text).boxed()
     }
 
-    fn fetch_after<'a>(&'a self, _: &'a ChannelId, _: &'a MessageId) -> BoxFuture<'a, Result<Missed, SendError>> {
-        async { Err(later()) }.boxed()
+    fn fetch_after<'a>(
+        &'a self,
+        channel: &'a ChannelId,
+        after: &'a MessageId,
+    ) -> BoxFuture<'a, Result<Missed, SendError>> {
+        self.missed(channel, after).boxed()
     }
 
     fn posted<'a>(
         &'a self,
-        _: &'a ChannelId,
-        _: Option<&'a MessageId>,
-        _: Duration,
+        channel: &'a ChannelId,
+        after: Option<&'a MessageId>,
+        since: Duration,
     ) -> BoxFuture<'a, Result<Option<Vec<Posted>>, SendError>> {
-        async { Err(later()) }.boxed()
+        self.own(channel, after, since).boxed()
     }
 
     fn download<'a>(
         &'a self,
-        _: &'a Incoming,
-        _: &'a Attachment,
-        _: &'a mut tokio::fs::File,
+        message: &'a Incoming,
+        file: &'a Attachment,
+        into: &'a mut tokio::fs::File,
     ) -> BoxFuture<'a, Result<u64, String>> {
-        async { Err("Discord is not built in yet".into()) }.boxed()
+        self.file(message, file, into).boxed()
     }
 
     fn reset(&self) {
-        self.http.reset();
+        self.rest.reset();
     }
 }

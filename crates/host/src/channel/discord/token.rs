@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::channel::BadChannel;
 
-const NO_TOKEN: &str =
+pub(super) const NO_TOKEN: &str =
     "this is no token of a Discord bot; it stands in the Developer Portal under Bot, behind Reset Token";
 const AN_ID: &str =
     "this is an id, not a token; the token stands in the Developer Portal under Bot, behind Reset Token";

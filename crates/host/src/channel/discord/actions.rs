@@ -1,0 +1,210 @@
+//! What the bot does: it posts, changes, shows signs, and answers clicks and commands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use holdfast_core::chat::{Button, ChannelId, Draft, Look, MessageId, Scope, SendError};
+use holdfast_core::limits;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use twilight_http_ratelimiting::Method;
+use twilight_model::channel::message::component::{ActionRow, ButtonStyle};
+use twilight_model::channel::message::{AllowedMentions, Component, MessageFlags, component};
+use twilight_model::http::interaction::{InteractionResponse, InteractionResponseData, InteractionResponseType};
+
+use super::Discord;
+use super::outcome::Refused;
+use super::rest::{Call, Rest};
+
+/// What people can ask of the bot itself.
+const COMMANDS: [(&str, &str); 3] =
+    [("stop", "End what the agent does"), ("status", "Say how it goes"), ("seat", "Say which computer speaks here")];
+
+/// A click that can be answered.
+#[derive(Debug)]
+pub(super) struct Pressed {
+    id: String,
+    /// Whoever has it may answer this click.
+    token: String,
+    application: String,
+    /// Cancelled once Discord knows that it was heard, or cannot be told.
+    heard: CancellationToken,
+}
+
+/// Fires when it is dropped.
+pub(super) type Heard = Option<DropGuard>;
+
+#[derive(Deserialize)]
+struct Sent {
+    id: MessageId,
+}
+
+#[derive(Deserialize, PartialEq)]
+struct Command {
+    name: String,
+    #[serde(default)]
+    description: String,
+}
+
+/// An id of Discord's, which stands in paths.
+pub(super) fn digits(id: &str) -> Result<&str, SendError> {
+    let good = !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit());
+    good.then_some(id).ok_or_else(|| SendError::Permanent {
+        scope: Scope::Channel,
+        code: String::new(),
+        text: "this is no channel of Discord's".into(),
+    })
+}
+
+/// The path to one message, and as limits see it.
+pub(super) fn at(channel: &ChannelId, message: &MessageId) -> Result<(String, String), SendError> {
+    let channel = digits(channel.as_str())?;
+    Ok((
+        format!("channels/{channel}/messages/:id"),
+        format!("channels/{channel}/messages/{}", digits(message.as_str())?),
+    ))
+}
+
+fn row(buttons: &[Button]) -> Component {
+    let button = |button: &Button| {
+        Component::Button(component::Button {
+            custom_id: Some(button.id.clone()),
+            disabled: false,
+            emoji: None,
+            id: None,
+            label: Some(button.label.clone()),
+            sku_id: None,
+            style: match button.look {
+                Look::Good => ButtonStyle::Success,
+                Look::Plain => ButtonStyle::Primary,
+                Look::Bad => ButtonStyle::Danger,
+            },
+            url: None,
+        })
+    };
+    Component::ActionRow(ActionRow { components: buttons.iter().map(button).collect(), id: None })
+}
+
+impl Discord {
+    pub(super) async fn post(&self, draft: &Draft) -> Result<MessageId, SendError> {
+        let path = format!("channels/{}/messages", digits(draft.channel.as_str())?);
+        let mut body = json!({
+            "content": draft.text,
+            "nonce": draft.nonce,
+            "enforce_nonce": true,
+            "allowed_mentions": AllowedMentions::default(),
+        });
+        if let Some(to) = &draft.reply_to {
+            body["message_reference"] = json!({"message_id": to, "fail_if_not_exists": false});
+        }
+        if !draft.buttons.is_empty() {
+            body["components"] = json!([row(&draft.buttons)]);
+        }
+        let call = Call::with(Method::Post, path.clone(), path, body);
+        let sent: Sent = self.rest.read(call, limits::CHANNEL_SEND).await.map_err(Refused::not_sent)?;
+        Ok(sent.id)
+    }
+
+    pub(super) async fn change(&self, channel: &ChannelId, message: &MessageId, text: &str) -> Result<(), SendError> {
+        let (route, path) = at(channel, message)?;
+        let body = json!({"content": text, "components": [], "allowed_mentions": AllowedMentions::default()});
+        let call = Call::with(Method::Patch, route, path, body);
+        self.rest.ask(call, limits::CHANNEL_SEND).await.map(drop).map_err(Refused::not_sent)
+    }
+
+    pub(super) async fn show_typing(&self, channel: &ChannelId) {
+        let Ok(channel) = digits(channel.as_str()) else { return };
+        let path = format!("channels/{channel}/typing");
+        gesture(&self.rest, Call { method: Method::Post, ..Call::get(path.clone(), path) }).await;
+    }
+
+    pub(super) async fn show_sign(&self, channel: &ChannelId, message: &MessageId, sign: &str, there: bool) {
+        let Ok((route, path)) = at(channel, message) else { return };
+        let sign: String = url::form_urlencoded::byte_serialize(sign.as_bytes()).collect();
+        let call = Call::get(format!("{route}/reactions/:id/@me"), format!("{path}/reactions/{sign}/@me"));
+        gesture(&self.rest, Call { method: if there { Method::Put } else { Method::Delete }, ..call }).await;
+    }
+
+    /// Keeps what it takes to answer a click.
+    pub(super) fn press(&self, id: &str, token: &str, application: String) -> Heard {
+        let heard = CancellationToken::new();
+        let guard = heard.clone().drop_guard();
+        let mut clicks = self.clicks.lock();
+        clicks.push_back(Pressed { id: id.to_owned(), token: token.to_owned(), application, heard });
+        if clicks.len() > limits::DISCORD_CLICKS {
+            clicks.pop_front();
+        }
+        Some(guard)
+    }
+
+    pub(super) async fn answer_click(&self, click: &str, text: &str) {
+        let found = self
+            .clicks
+            .lock()
+            .iter()
+            .find(|pressed| pressed.id == click)
+            .map(|pressed| (format!("webhooks/{}/{}", pressed.application, pressed.token), pressed.heard.clone()));
+        let Some((path, heard)) = found else { return };
+        heard.cancelled().await;
+        let body = json!(said(text));
+        gesture(&self.rest, Call { bare: true, ..Call::with(Method::Post, "webhooks/:id", path, body) }).await;
+    }
+}
+
+/// Words that only one person sees.
+fn said(text: &str) -> InteractionResponseData {
+    InteractionResponseData {
+        allowed_mentions: Some(AllowedMentions::default()),
+        content: Some(text.chars().take(limits::CHUNK_DISCORD).collect()),
+        flags: Some(MessageFlags::EPHEMERAL),
+        ..InteractionResponseData::default()
+    }
+}
+
+/// Tells Discord that an interaction was heard: a click without a word, a command with it.
+pub(super) async fn acknowledge(rest: Arc<Rest>, id: String, token: String, command: Option<String>, heard: Heard) {
+    let response = match command {
+        Some(command) => InteractionResponse {
+            kind: InteractionResponseType::ChannelMessageWithSource,
+            data: Some(said(&format!("Heard: {command}"))),
+        },
+        None => InteractionResponse { kind: InteractionResponseType::DeferredUpdateMessage, data: None },
+    };
+    let path = format!("interactions/{id}/{token}/callback");
+    let call = Call::with(Method::Post, "interactions/:id", path, json!(response));
+    gesture(&rest, Call { bare: true, ..call }).await;
+    drop(heard);
+}
+
+/// Has Discord offer our commands, if it does not. Those of other programs that use the bot stay.
+pub(super) async fn register(rest: Arc<Rest>, application: String, registered: Arc<AtomicBool>) {
+    if digits(&application).is_err() {
+        return;
+    }
+    let path = format!("applications/{application}/commands");
+    let there: Vec<Command> = match rest.read(Call::get(path.clone(), path.clone()), limits::CHANNEL_REQUEST).await {
+        Ok(there) => there,
+        Err(why) => return tracing::info!(why = why.reason(), "Discord's list of the bot's commands cannot be read"),
+    };
+    for (name, description) in COMMANDS {
+        if there.contains(&Command { name: name.into(), description: description.into() }) {
+            continue;
+        }
+        // In servers and in private.
+        let body = json!({"name": name, "description": description, "type": 1, "contexts": [0, 1]});
+        let call = Call::with(Method::Post, path.clone(), path.clone(), body);
+        if let Err(why) = rest.ask(call, limits::CHANNEL_REQUEST).await {
+            return tracing::info!(why = why.reason(), "a command of the bot's cannot be registered");
+        }
+    }
+    registered.store(true, Relaxed);
+}
+
+/// Does something of which nobody needs to know whether it worked.
+async fn gesture(rest: &Rest, call: Call) {
+    let route = call.route.clone();
+    if let Err(why) = rest.ask(call, limits::CHANNEL_REQUEST).await {
+        tracing::debug!(route, why = why.reason(), "a gesture at Discord did not work");
+    }
+}

@@ -1,0 +1,234 @@
+//! What Discord sends, as far as it is needed. Read leniently: a field that Discord adds or changes must not lose a message.
+
+use std::time::Duration;
+
+use holdfast_core::chat::{Attachment, ChannelId, Click, Incoming, MessageId, UserId};
+use serde::Deserialize;
+
+use super::places::Place;
+use crate::status_hub::unix_ms;
+
+/// Discord's calendar begins with 2015.
+const EPOCH: u64 = 1_420_070_400_000;
+/// Kinds of messages that somebody wrote: plain, answers, and two kinds of commands.
+const WRITTEN: [u64; 4] = [0, 19, 20, 23];
+/// Kinds of channels that belong to another one.
+const THREADS: [u64; 3] = [10, 11, 12];
+/// Kinds of channels without a server.
+const DIRECT: u64 = 1;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct User {
+    pub id: UserId,
+    #[serde(default)]
+    pub username: String,
+    pub global_name: Option<String>,
+    #[serde(default)]
+    pub bot: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Channel {
+    pub id: ChannelId,
+    #[serde(rename = "type", default)]
+    kind: u64,
+    parent_id: Option<ChannelId>,
+}
+
+impl Channel {
+    pub(super) fn place(self) -> Place {
+        // Other channels have a parent as well: the heading above them.
+        let parent = self.parent_id.filter(|_| THREADS.contains(&self.kind));
+        Place { parent, direct: self.kind == DIRECT }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    pub id: MessageId,
+    pub channel_id: ChannelId,
+    #[serde(rename = "type", default)]
+    kind: u64,
+    pub author: User,
+    webhook_id: Option<String>,
+    #[serde(default)]
+    pub content: String,
+    #[serde(default)]
+    mentions: Vec<User>,
+    referenced_message: Option<Box<Message>>,
+    #[serde(default)]
+    pub attachments: Vec<File>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct File {
+    pub id: String,
+    #[serde(default)]
+    filename: String,
+    content_type: Option<String>,
+    #[serde(default)]
+    size: u64,
+    #[serde(default)]
+    pub url: String,
+}
+
+impl Message {
+    /// As one that came in; what is not written by anybody counts as a program's.
+    pub(super) fn incoming(self, place: Place, bot: &str) -> Incoming {
+        let us = |user: &User| user.id.as_str() == bot;
+        let answered = self.referenced_message.as_ref().is_some_and(|to| us(&to.author));
+        let at = time_of(self.id.as_str());
+        Incoming {
+            mentions_us: answered || self.mentions.iter().any(us),
+            bot: self.author.bot || self.webhook_id.is_some() || !WRITTEN.contains(&self.kind),
+            text: without_name(&self.content, bot).to_owned(),
+            attachments: self.attachments.into_iter().map(File::attachment).collect(),
+            at,
+            age: Duration::from_millis(unix_ms().saturating_sub(at)),
+            ..written(self.id, self.channel_id, place, self.author)
+        }
+    }
+}
+
+impl File {
+    fn attachment(self) -> Attachment {
+        let kind = self.content_type.unwrap_or_default();
+        Attachment { id: self.id, name: self.filename, kind, size: self.size }
+    }
+}
+
+fn written(id: MessageId, channel: ChannelId, Place { parent, direct }: Place, author: User) -> Incoming {
+    Incoming {
+        id,
+        channel,
+        parent,
+        direct,
+        author_name: author.global_name.unwrap_or(author.username),
+        author: author.id,
+        bot: false,
+        text: String::new(),
+        mentions_us: true,
+        attachments: Vec::new(),
+        at: 0,
+        age: Duration::ZERO,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Interaction {
+    pub id: MessageId,
+    pub token: String,
+    pub application_id: String,
+    #[serde(rename = "type")]
+    kind: u64,
+    channel: Option<Channel>,
+    member: Option<Member>,
+    user: Option<User>,
+    message: Option<Message>,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Debug, Deserialize)]
+struct Member {
+    user: User,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Data {
+    custom_id: Option<String>,
+    name: Option<String>,
+}
+
+/// What an interaction says.
+#[derive(Debug)]
+pub(super) enum Acted {
+    Click(Click),
+    /// A slash command is what it would be if it were typed.
+    Command(Box<Incoming>),
+}
+
+impl Acted {
+    /// The command, if it is one.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Acted::Click(_) => None,
+            Acted::Command(command) => Some(command.text.clone()),
+        }
+    }
+}
+
+impl Interaction {
+    /// Nothing, if it is none of ours.
+    pub(super) fn acted(self) -> Option<Acted> {
+        let user = self.member.map(|member| member.user).or(self.user)?;
+        let channel = self.channel?;
+        let id = channel.id.clone();
+        let place = channel.place();
+        match (self.kind, self.data) {
+            (2, Data { name: Some(name), .. }) => {
+                let at = time_of(self.id.as_str());
+                let age = Duration::from_millis(unix_ms().saturating_sub(at));
+                let command = Incoming { text: format!("/{name}"), at, age, ..written(self.id, id, place, user) };
+                Some(Acted::Command(Box::new(command)))
+            }
+            (3, Data { custom_id: Some(button), .. }) => Some(Acted::Click(Click {
+                id: self.id.as_str().to_owned(),
+                message: self.message?.id,
+                channel: id,
+                parent: place.parent,
+                direct: place.direct,
+                name: user.global_name.unwrap_or(user.username),
+                user: user.id,
+                button,
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// When an id was made, in milliseconds since 1970.
+pub(super) fn time_of(id: &str) -> u64 {
+    id.parse::<u64>().map_or(0, |id| (id >> 22) + EPOCH)
+}
+
+/// The smallest id that is made at a moment.
+pub(super) fn id_at(unix_ms: u64) -> u64 {
+    unix_ms.saturating_sub(EPOCH) << 22
+}
+
+/// A text without the bot's name before it.
+fn without_name<'a>(text: &'a str, bot: &str) -> &'a str {
+    let named = text.strip_prefix("<@").map(|rest| rest.strip_prefix('!').unwrap_or(rest));
+    let rest = named.and_then(|rest| rest.strip_prefix(bot)).and_then(|rest| rest.strip_prefix('>'));
+    rest.map_or(text, str::trim_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_its_time_and_a_time_its_first_id() {
+        // The example of Discord's documentation.
+        assert_eq!(time_of("175928847299117063"), 1_462_015_105_796);
+        assert_eq!(id_at(1_462_015_105_796), 175_928_847_299_117_063 >> 22 << 22);
+    }
+
+    #[test]
+    fn the_bots_name_before_a_text_goes_and_any_other_stays() {
+        for (text, rest) in
+            [("<@12> /status", "/status"), ("<@!12>hey", "hey"), ("<@123> x", "<@123> x"), ("a <@12>", "a <@12>")]
+        {
+            assert_eq!(without_name(text, "12"), rest);
+        }
+    }
+
+    #[test]
+    fn a_message_is_read_whatever_else_stands_in_it() {
+        let odd = r#"{"id":"9","channel_id":"8","author":{"id":"7"},"flags":"new","poll":{"x":[1]},"type":6,"components":[{"type":99}]}"#;
+        let message: Message = serde_json::from_str(odd).unwrap();
+        let incoming = message.incoming(Place { parent: None, direct: false }, "1");
+        assert_eq!((incoming.id.as_str(), incoming.bot, incoming.text.as_str()), ("9", true, ""));
+    }
+}
