@@ -94,6 +94,7 @@ limits! {
     FORWARDER_EDITS: usize = 3, "tries", "How often it is tried to say under a prompt what became of it.";
     FORWARDER_FINISH: Duration = millis(1500), "time", "How long at hand-over transcripts are read to their ends; what is not read by then is the next holder's.";
     FORWARDER_LEAVE: Duration = millis(3700), "time", "How long a hand-over waits for deliveries that are under way; less than SEAT_DRAIN.";
+    FORWARDER_KEY_MAX: usize = 128, "bytes", "What an agent names its words by, so that they are not said twice.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
 
     ["Deliveries"]

@@ -2,9 +2,129 @@
 //! what people write reaches their agents.
 //!
 //! A [`Desk`] is there as long as the process; a forwarder from when the seat serves until it leaves or is cut off. It opens
-//! the seat's store, makes the machines of [`holdfast_core::chat`] anew from it, and does what they say in one task.
+//! the seat's store, makes the machines of [`holdfast_core::chat`] anew from it, and does what they say in one task (`run`).
+//! The parts of that: `outputs` is what the machines have done, `sources` which transcripts are followed and what they say,
+//! `callers` whoever waits for an answer, `answers` what is answered to them and to people in a channel, `report` what is
+//! shown.
 
+mod access;
+mod answers;
+mod callers;
+mod choice;
 mod desk;
+mod outputs;
+mod report;
+mod run;
+mod said;
+mod sources;
 mod store;
+mod strangers;
+#[cfg(test)]
+mod tests;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_core::chat::UserId;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::channel::{ChannelBackend, Event};
+use crate::config::ChannelConfig;
+use crate::transcript::Homes;
 pub use desk::{Answered, CannotAsk, Desk, DeskError, Question};
+pub(crate) use report::idle;
+
+/// What every forwarder of this process works with.
+#[derive(Debug, Clone)]
+pub(crate) struct Means {
+    pub desk: Desk,
+    /// Bindings and people, as they are edited.
+    pub config: watch::Receiver<Arc<ChannelConfig>>,
+    pub homes: Homes,
+    /// Takes whoever paired, to be kept in the configuration.
+    pub admit: mpsc::UnboundedSender<UserId>,
+}
+
+/// What one forwarder is for.
+pub(crate) struct Post {
+    pub backend: Arc<dyn ChannelBackend>,
+    /// The seat's.
+    pub folder: PathBuf,
+    pub generation: u64,
+    /// Whether the seat is still held, on disk: asked before each send.
+    pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub told: Box<dyn Fn(News) + Send + Sync>,
+}
+
+/// What a forwarder tells the seat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum News {
+    /// After [`Forwarder::leave`]: everything is finished or kept for the next holder. It has ended.
+    Drained,
+    /// It cannot begin; why. It may later. It has ended.
+    Broken(String),
+    /// The service does not know the bot any more; why. It has ended.
+    Failed(String),
+    /// There is a later holder. It has ended.
+    Superseded(u64),
+    /// The seat does not look as if it were held.
+    Doubt,
+    /// Somebody else posts as this bot.
+    Stranger,
+}
+
+/// Orders of the seat.
+#[derive(Debug)]
+enum Order {
+    /// The connection is there, again.
+    Connected(mpsc::Receiver<Event>),
+    /// It is lost.
+    Lost,
+    /// Finish.
+    Leave,
+}
+
+/// A forwarder's task.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    orders: mpsc::UnboundedSender<Order>,
+    cut: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Forwarder {
+    /// Begins to serve with a connection.
+    pub(crate) fn serve(post: Post, means: Means, heard: mpsc::Receiver<Event>) -> Forwarder {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let cut = CancellationToken::new();
+        let task = tokio::spawn(run::run(post, means, ordered, cut.clone()));
+        let forwarder = Forwarder { orders, cut, task };
+        forwarder.connected(heard);
+        forwarder
+    }
+
+    /// The bot hears again.
+    pub(crate) fn connected(&self, heard: mpsc::Receiver<Event>) {
+        // It may have ended by itself, here and below.
+        let _ = self.orders.send(Order::Connected(heard));
+    }
+
+    /// The bot hears nothing for a while.
+    pub(crate) fn lost(&self) {
+        let _ = self.orders.send(Order::Lost);
+    }
+
+    /// Takes in nothing more, finishes what is under way and tells [`News::Drained`].
+    pub(crate) fn leave(&self) {
+        let _ = self.orders.send(Order::Leave);
+    }
+
+    /// Ends at once: when it returns nothing is sent or stored any more.
+    pub(crate) async fn cut(self) {
+        self.cut.cancel();
+        // It has ended either way.
+        let _ = self.task.await;
+    }
+}

@@ -99,9 +99,13 @@ impl Inbox {
             }
             self.seen.insert(channel.clone(), message.clone());
             self.take_if(now, &incoming, verdict);
-            self.commits.add(Change::Seen { channel, message });
-        } else if incoming.direct && !incoming.bot {
-            self.meet(now, &incoming);
+            let batch = self.commits.add(Change::Seen { channel: channel.clone(), message: message.clone() });
+            self.passed.push_back((batch, channel, message));
+        } else {
+            if incoming.direct && !incoming.bot {
+                self.meet(now, &incoming);
+            }
+            self.out.push_back(Output::Kept(incoming.channel, incoming.id));
         }
     }
 

@@ -113,6 +113,8 @@ pub enum Output {
     },
     /// A click of somebody who may, on a button that is not the inbox's.
     Clicked(Click),
+    /// A message is stored, or not wanted: whoever brought it need not bring it again.
+    Kept(ChannelId, MessageId),
     /// A message was taken for an agent.
     Taken(ChannelId, MessageId),
     /// From now on this person may speak: keep it.

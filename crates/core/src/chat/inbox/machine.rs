@@ -47,6 +47,8 @@ pub struct Inbox {
     pub(super) timers: TimerTable<Timer>,
     pub(super) out: VecDeque<Output>,
     pub(super) seq: u64,
+    /// Messages that passed the gate's door, with the batch that stores what became of them.
+    pub(super) passed: VecDeque<(u64, ChannelId, MessageId)>,
     pairing: Pairing,
     stuck: Option<CommitError>,
     attempts: u64,
@@ -69,6 +71,7 @@ impl Inbox {
             timers: TimerTable::default(),
             out: VecDeque::new(),
             seq: stored.seq,
+            passed: VecDeque::new(),
             pairing: Pairing::new(seed),
             stuck: None,
             attempts: 0,
@@ -233,6 +236,8 @@ impl Inbox {
         }
         match result {
             Ok(known) => {
+                let kept = self.passed.iter().take_while(|(batch, ..)| self.commits.has(*batch)).count();
+                self.out.extend(self.passed.drain(..kept).map(|(_, channel, id)| Output::Kept(channel, id)));
                 self.stored(&known);
                 self.advance_all(now);
             }

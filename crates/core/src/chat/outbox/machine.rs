@@ -170,6 +170,11 @@ impl Outbox {
         self.phase == Phase::Running && self.lanes.get(channel).is_none_or(|lane| lane.row.parked.is_none())
     }
 
+    /// Whether something waits for this channel or is on its way there.
+    pub fn is_busy(&self, channel: &ChannelId) -> bool {
+        self.lanes.get(channel).is_some_and(|lane| !lane.queue.is_empty())
+    }
+
     /// The lane of a channel, made if there is room.
     pub(super) fn lane(&mut self, channel: &ChannelId) -> Option<&mut Lane> {
         self.used += 1;

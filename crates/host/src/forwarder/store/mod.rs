@@ -169,6 +169,13 @@ impl SeatStore {
         self.commit(false, work, |_| {});
     }
 
+    /// What a binding followed counts no longer.
+    pub(super) fn unbind(&self, binding: &str) {
+        let binding = binding.to_owned();
+        let sql = "DELETE FROM bound WHERE binding = ?1";
+        self.commit(false, move |db, _| changes::execute(db, sql, params![binding]).map(|_| ()), |_| {});
+    }
+
     fn commit<T: Send + 'static>(
         &self,
         begins: bool,

@@ -17,6 +17,35 @@ fn a_message_is_stored_before_anything_is_done_with_it() {
 }
 
 #[test]
+fn whoever_brings_a_message_is_told_when_it_is_stored_or_if_nobody_wants_it() {
+    let mut world = World::new(Adapter::Inbox);
+    world.full = 1;
+    world.hear(message(1, "hello"));
+    world.hear(Incoming { author: user("eve"), ..message(2, "me too") });
+    assert_eq!(world.kept, []);
+    world.hear(Incoming { channel: channel("c9"), ..message(3, "where nobody listens") });
+    assert_eq!(world.kept, [id(3)]);
+    world.pass(S * 2);
+    assert_eq!(world.kept, [id(3), id(1), id(2)]);
+}
+
+#[test]
+fn what_is_fetched_anyway_is_brought_again_until_it_is_stored() {
+    let mut world = World::new(Adapter::Inbox);
+    world.hear(message(1, "1"));
+    world.give(Input::Connected);
+    world.hear(message(2, "2"));
+    assert_eq!(world.kept, [id(1)]);
+    world.fetch(9);
+    world.pass(S * 2);
+    assert_eq!(world.kept, [id(1), id(2), id(2)]);
+    world.give(Input::Stop);
+    world.hear(message(3, "3"));
+    world.pass(S * 2);
+    assert_eq!(world.kept.len(), 3);
+}
+
+#[test]
 fn the_same_message_is_taken_once_in_one_life_and_in_the_next() {
     let mut world = World::new(Adapter::Inbox);
     world.hear(message(1, "hello"));

@@ -80,6 +80,7 @@ pub struct World {
     pub all_given: Vec<String>,
     pub preparing: Vec<u64>,
     pub said: Vec<(Key, Draft)>,
+    pub kept: Vec<MessageId>,
     /// Everything else.
     pub out: Vec<Output>,
     pub fetches: VecDeque<(ChannelId, MessageId)>,
@@ -101,6 +102,7 @@ impl World {
             all_given: Vec::new(),
             preparing: Vec::new(),
             said: Vec::new(),
+            kept: Vec::new(),
             out: Vec::new(),
             fetches: VecDeque::new(),
             full: 0,
@@ -211,6 +213,7 @@ impl World {
                         self.said.push((key, draft));
                     }
                 }
+                Output::Kept(_, id) => self.kept.push(id),
                 Output::Changed => {}
                 other => self.out.push(other),
             }

@@ -1,0 +1,212 @@
+//! What is answered to API and commands, and to people who ask the bot itself.
+
+use std::sync::Arc;
+
+use holdfast_core::chat::asks::{self, Ask};
+use holdfast_core::chat::inbox::{self, Command, Message};
+use holdfast_core::chat::outbox::{self, Key};
+use holdfast_core::chat::{ChannelId, Draft, UserId, chunks, fences};
+use holdfast_core::limits;
+use holdfast_core::redact::redact;
+use holdfast_core::time::Now;
+
+use super::desk::{CannotAsk, DeskError, Question, Reply, Request};
+use super::run::{Event, Say, Shell, guarded};
+use crate::engines::machine_name;
+
+impl Shell {
+    pub(super) fn asked(&mut self, request: Request) {
+        let now = self.turns.now();
+        // Whoever asked may have left, in every case.
+        match request {
+            Request::Say { binding, text, reply_to, key, reply } => match self.channel_of(&binding) {
+                Ok(channel) => self.take_say(&binding, Say { channel, text, reply_to }, &key, reply),
+                Err(error) => _ = reply.send(Err(error)),
+            },
+            Request::Fetch { binding, limit, reply } => self.fetch(&binding, limit, reply),
+            Request::Ask(question, reply) => {
+                if self.callers.asks(&question.request, reply) {
+                    self.ask(now, question);
+                }
+            }
+            Request::Withdraw(request) => self.asks.handle(now, asks::Input::Withdraw(request)),
+            Request::PairOpen(reply) => {
+                self.inbox.handle(now, inbox::Input::PairOpen);
+                self.unpublished = true;
+                let _ = reply.send(Ok(limits::PAIR_LIFE));
+            }
+            Request::PairTyped(code, reply) => self.pair(now, code, reply),
+            Request::Retry { channel, unknown, reply } => {
+                self.outbox.handle(now, outbox::Input::Retry { channel, unknown });
+                let _ = reply.send(Ok(()));
+            }
+            Request::Bind { binding, transcript, reply } => _ = reply.send(self.name(&binding, &transcript)),
+            Request::Test { binding, reply } => match self.channel_of(&binding) {
+                Ok(channel) => self.test(now, &binding, channel, reply),
+                Err(error) => _ = reply.send(Err(error)),
+            },
+        }
+    }
+
+    /// Where a binding's agent is heard, if anything is posted there.
+    fn channel_of(&self, binding: &str) -> Result<ChannelId, DeskError> {
+        let source = self.sources.get(binding).ok_or_else(|| no_binding(binding))?;
+        let channel = source.channel.clone().ok_or_else(|| DeskError::Invalid("its channel is no id".to_owned()))?;
+        match self.outbox.speaks(&channel) {
+            true => Ok(channel),
+            false => {
+                let now = holdfast_core::time::Now::default();
+                let lanes = self.outbox.snapshot(now).lanes;
+                let parked = lanes.into_iter().find(|lane| lane.channel == channel).and_then(|lane| lane.parked);
+                Err(DeskError::Parked(parked.unwrap_or_else(|| "the seat is let go".to_owned())))
+            }
+        }
+    }
+
+    fn take_say(&mut self, binding: &str, say: Say, key: &str, reply: Reply<()>) {
+        let say = Say { text: redact(&say.text), ..say };
+        let empty = chunks(&fences(&say.text), self.post.backend.chunk()).is_empty();
+        if empty
+            || key.is_empty()
+            || key.len() > limits::FORWARDER_KEY_MAX
+            || say.text.len() > limits::TRANSCRIPT_TEXT_MAX
+        {
+            let why = "the text is empty or too long, or its key is".to_owned();
+            return drop(reply.send(Err(DeskError::Invalid(why))));
+        }
+        let source: Arc<str> = format!("say:{binding}:{key}").into();
+        if self.callers.says(Arc::clone(&source), reply) {
+            let store = self.store.clone();
+            self.doing.spawn(async move {
+                // If the store cannot be read, it tells when the message is prepared.
+                let known = store.knows(Arc::clone(&source)).await.unwrap_or(false);
+                Event::Known(source, Box::new(say), known)
+            });
+        }
+    }
+
+    /// Words of an agent that are new, unless the store knows them.
+    pub(super) fn say(&mut self, now: Now, source: Arc<str>, say: Say, known: bool) {
+        if known {
+            return self.callers.said(&source);
+        }
+        let key = Key::single(source);
+        let Say { channel, text, reply_to } = say;
+        let draft = Draft { channel, text, nonce: key.nonce(), reply_to, buttons: Vec::new() };
+        self.outbox.handle(now, outbox::Input::Say { key, draft });
+    }
+
+    fn fetch(&mut self, binding: &str, limit: usize, reply: Reply<Vec<holdfast_core::chat::Incoming>>) {
+        if !self.sources.contains_key(binding) {
+            return drop(reply.send(Err(no_binding(binding))));
+        }
+        let (store, binding) = (self.store.clone(), Arc::from(binding));
+        self.doing.spawn(async move {
+            let last = store.last(binding, limit).await.map_err(|e| DeskError::Later(e.to_string()));
+            let _ = reply.send(last);
+            Event::Done
+        });
+    }
+
+    fn ask(&mut self, now: Now, question: Question) {
+        let Question { request, binding, tool, description, preview } = question;
+        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+        let Ok(channel) = self.channel_of(&binding) else {
+            return self.callers.asked(&request, Err(CannotAsk));
+        };
+        if request.is_empty() || !request.bytes().all(fits) {
+            return self.callers.asked(&request, Err(CannotAsk));
+        }
+        let ask = Ask { request: request.clone(), channel, tool, description, preview };
+        self.asks.handle(now, asks::Input::Ask { request, ask: Some(ask) });
+    }
+
+    fn pair(&mut self, now: Now, code: String, reply: Reply<(String, String)>) {
+        self.inbox.handle(now, inbox::Input::PairTyped(code));
+        let mut outputs = Vec::new();
+        let mut answer = Err(DeskError::WrongCode);
+        while let Some(output) = self.inbox.poll_output() {
+            match output {
+                inbox::Output::Admit(person, name) => {
+                    answer = Ok((person.to_string(), name.clone()));
+                    self.admitted(person, name);
+                }
+                other => outputs.push(other),
+            }
+        }
+        for output in outputs {
+            self.inbox_output(now, output);
+        }
+        self.unpublished = true;
+        let _ = reply.send(answer);
+    }
+
+    /// Somebody paired: the configuration keeps that.
+    pub(super) fn admitted(&mut self, person: UserId, name: String) {
+        self.names.insert(person.clone(), name);
+        // Without the engines there is no configuration to keep it in.
+        let _ = self.means.admit.send(person);
+    }
+
+    fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<holdfast_core::chat::MessageId>) {
+        let key = Key::single(format!("test:{:016x}", rand::random::<u64>()));
+        self.callers.tests(key.clone(), channel.clone(), reply);
+        let text = format!("Holdfast can speak here for **{binding}**.");
+        let draft = Draft { channel, text, nonce: key.nonce(), reply_to: None, buttons: Vec::new() };
+        self.outbox.handle(now, outbox::Input::Say { key, draft });
+    }
+
+    /// What a person asks of the bot itself.
+    pub(super) fn command(&mut self, now: Now, command: Command, message: Box<Message>) {
+        let text = match command {
+            Command::Status => self.status_text(now, &message.binding),
+            Command::Seat => {
+                let (host, pid) = (machine_name(), std::process::id());
+                format!("Process {pid} on {host} holds the seat, generation {}.", self.post.generation)
+            }
+            Command::Stop => {
+                let agent = self.sources.get(&message.binding).map_or(Ok(None), |source| source.agent.clone());
+                self.doing.spawn(async move {
+                    let stopped = match agent {
+                        Ok(Some(agent)) => guarded(agent.stop()).await,
+                        Ok(None) => Err("no agent is bound here".to_owned()),
+                        Err(why) => Err(why),
+                    };
+                    Event::Stopped(message, stopped)
+                });
+                return;
+            }
+        };
+        self.reply(now, "command", &message, text);
+    }
+
+    pub(super) fn stopped(&mut self, now: Now, message: &Message, result: Result<String, String>) {
+        let text = result.unwrap_or_else(|why| format!("It could not be stopped: {why}"));
+        self.reply(now, "command", message, text);
+        let channel = message.incoming.channel.clone();
+        self.signs.handle(now, holdfast_core::chat::signs::Input::Idle(channel));
+    }
+
+    fn status_text(&self, now: Now, binding: &str) -> String {
+        let status = self.status(now);
+        let Some(shown) = status.bindings.iter().find(|shown| shown.name == binding) else {
+            return "This binding is not there any more.".to_owned();
+        };
+        let mut lines = vec![format!("**{}** on {}", shown.name, machine_name())];
+        lines.push(match &shown.transcript {
+            Some(transcript) => format!("Transcript: `{transcript}`"),
+            None => "No transcript is followed.".to_owned(),
+        });
+        lines.push(format!("Waiting: {} to the channel, {} to the agent", shown.waiting_out, shown.waiting_in));
+        lines.extend(shown.parked.iter().map(|why| format!("Nothing is posted: {why}")));
+        lines.extend(shown.why.iter().map(|why| format!("Not yet: {why}")));
+        if !status.troubles.is_empty() {
+            lines.push(format!("Refused or unknown messages: {}", status.troubles.len()));
+        }
+        lines.join("\n")
+    }
+}
+
+fn no_binding(binding: &str) -> DeskError {
+    DeskError::NotFound(format!("there is no binding {binding}"))
+}

@@ -1,0 +1,437 @@
+//! The forwarder's task: turns what the machines say into I/O, and everything that happens into inputs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use holdfast_core::chat::asks::{self, Asks};
+use holdfast_core::chat::inbox::{self, Inbox, Message, Missed, Prepared};
+use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
+use holdfast_core::chat::signs::{self, Signs};
+use holdfast_core::chat::{ChannelId, CommitError, MessageId, SendError, Ticket, UserId};
+use holdfast_core::limits;
+use holdfast_core::status::UnixMs;
+use holdfast_core::time::Now;
+use holdfast_core::transcript::Bookmark;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::access::access;
+use super::callers::Callers;
+use super::desk::Request;
+use super::sources::{Hearing, Source};
+use super::store::{OpenError, Opened, SeatStore};
+use super::strangers::Strangers;
+use super::{Means, News, Order, Post};
+use crate::channel::Event as Heard;
+use crate::config::ChannelConfig;
+use crate::deliver::Courier;
+use crate::link::clock::Turns;
+use crate::transcript::Found;
+
+/// What comes of something that was begun.
+#[derive(Debug)]
+pub(super) enum Event {
+    OutboxCommitted(Ticket, Result<Vec<Key>, CommitError>),
+    InboxCommitted(Ticket, Result<Vec<u64>, CommitError>),
+    AsksCommitted(Ticket, Result<(), CommitError>),
+    Sent(outbox::Attempt, ChannelId, Result<MessageId, SendError>),
+    Compared(outbox::Attempt, Result<Option<Vec<Posted>>, SendError>),
+    Fetched(ChannelId, Result<Missed, SendError>),
+    Prepared(u64, Prepared),
+    /// And whether a hand-over waits for it.
+    Delivered {
+        attempt: inbox::Attempt,
+        waits: bool,
+        result: Result<(), String>,
+    },
+    /// A person's wish to stop was carried out.
+    Stopped(Box<Message>, Result<String, String>),
+    /// What an agent says, by the key of it; and whether the store had it before.
+    Known(Arc<str>, Box<Say>, bool),
+    /// What a binding looked for, since then by the calendar.
+    Found {
+        binding: Arc<str>,
+        looked: UnixMs,
+        found: Vec<Found>,
+    },
+    /// This message of our bot is not in the store.
+    Strange(ChannelId, MessageId),
+    Signed,
+    Done,
+}
+
+/// Words of an agent on their way.
+#[derive(Debug)]
+pub(super) struct Say {
+    pub channel: ChannelId,
+    pub text: String,
+    pub reply_to: Option<MessageId>,
+}
+
+/// How far a hand-over is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Serving,
+    /// Transcripts are read to their ends; since then.
+    Finishing(Duration),
+    /// What is prepared is sent; since the hand-over began.
+    Draining(Duration),
+    /// Only deliveries that are under way are waited for.
+    Drained(Duration),
+}
+
+pub(super) struct Shell {
+    pub post: Post,
+    pub means: Means,
+    pub config: Arc<ChannelConfig>,
+    pub courier: Courier,
+    pub store: SeatStore,
+    pub turns: Turns,
+    pub outbox: Outbox,
+    pub inbox: Inbox,
+    pub asks: Asks,
+    pub signs: Signs,
+    pub sources: BTreeMap<Arc<str>, Source>,
+    /// Which transcripts were bound when this holder began.
+    pub bound: BTreeMap<Arc<str>, super::store::Bound>,
+    /// How far every transcript was read, by its path.
+    pub marks: BTreeMap<String, Bookmark>,
+    pub hearing: FuturesUnordered<Hearing>,
+    pub followers: u64,
+    pub callers: Callers,
+    pub strangers: Strangers,
+    /// What people call each other.
+    pub names: BTreeMap<UserId, String>,
+    pub skipped: BTreeMap<ChannelId, u64>,
+    pub last_sent: BTreeMap<ChannelId, UnixMs>,
+    /// Signs that are not given yet; one is given at a time.
+    pub signing: VecDeque<signs::Output>,
+    pub sending: usize,
+    /// Deliveries that a hand-over waits for.
+    pub giving: usize,
+    pub doing: JoinSet<Event>,
+    pub events: mpsc::UnboundedSender<Event>,
+    pub phase: Phase,
+    pub over: Option<News>,
+    pub unpublished: bool,
+    pub published_at: Duration,
+}
+
+/// Opens the store and serves until it is told to leave, cut off, or cannot go on.
+pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedReceiver<Order>, cut: CancellationToken) {
+    let (folder, generation, offers) = (post.folder.clone(), post.generation, means.desk.offers().clone());
+    let open = move || {
+        let opened = SeatStore::open(&folder, generation)?;
+        let courier = Courier::open(&folder, offers);
+        if courier.is_err() {
+            opened.store.close();
+        }
+        Ok::<_, OpenError>(courier.map(|courier| (opened, courier)))
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
+    let (opened, courier) = match opened {
+        Ok(Ok(Ok(both))) => both,
+        Ok(Ok(Err(why))) => return (post.told)(News::Broken(why)),
+        Ok(Err(OpenError::Superseded(generation))) => return (post.told)(News::Superseded(generation)),
+        Ok(Err(error)) => return (post.told)(News::Broken(error.to_string())),
+        Err(error) => return (post.told)(News::Broken(error.to_string())),
+    };
+    if let Some(to) = &opened.set_aside {
+        tracing::error!("the seat's store was damaged and set aside as {}; what it knew is unknown now", to.display());
+    }
+    let store = opened.store.clone();
+    let (events, happened) = mpsc::unbounded_channel();
+    let (requests, named) = means.desk.open();
+    let mut shell = Shell::new(post, means, opened, courier, events);
+    shell.arrange();
+    for (binding, transcript) in named {
+        // Nobody waits for the answer any more.
+        let _ = shell.name(&binding, &transcript);
+    }
+    let news = tokio::select! {
+        biased;
+        () = cut.cancelled() => None,
+        news = shell.serve(&mut orders, requests, happened) => Some(news),
+    };
+    let Shell { post, means, courier, mut doing, sources, .. } = shell;
+    means.desk.close();
+    doing.shutdown().await;
+    drop(sources);
+    courier.close().await;
+    // Whatever was handed to the store is still written.
+    let _ = tokio::task::spawn_blocking(move || store.close()).await;
+    if let Some(news) = news {
+        (post.told)(news);
+    }
+}
+
+impl Shell {
+    fn new(post: Post, means: Means, opened: Opened, courier: Courier, events: mpsc::UnboundedSender<Event>) -> Shell {
+        let mut turns = Turns::new();
+        let (now, config) = (turns.now(), means.config.borrow().clone());
+        let Opened { store, outbox, inbox, asks, bookmarks, bound, set_aside: _ } = opened;
+        let mut marks = BTreeMap::<String, Bookmark>::new();
+        for mark in bookmarks {
+            let newer = marks.get(&mark.transcript).is_none_or(|m| m.cursor.generation < mark.cursor.generation);
+            if newer {
+                marks.insert(mark.transcript.clone(), mark);
+            }
+        }
+        let generation = post.generation;
+        Shell {
+            outbox: Outbox::new(now, generation, post.backend.chunk(), outbox, rand::random()),
+            inbox: Inbox::new(now, generation, access(&config), inbox, rand::random()),
+            asks: Asks::new(now, asks),
+            signs: Signs::default(),
+            post,
+            means,
+            config,
+            courier,
+            store,
+            turns,
+            sources: BTreeMap::new(),
+            bound,
+            marks,
+            hearing: FuturesUnordered::new(),
+            followers: 0,
+            callers: Callers::default(),
+            strangers: Strangers::default(),
+            names: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            last_sent: BTreeMap::new(),
+            signing: VecDeque::new(),
+            sending: 0,
+            giving: 0,
+            doing: JoinSet::new(),
+            events,
+            phase: Phase::Serving,
+            over: None,
+            unpublished: true,
+            published_at: now.boot,
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
+        mut requests: mpsc::Receiver<Request>,
+        mut happened: mpsc::UnboundedReceiver<Event>,
+    ) -> News {
+        let mut heard: Option<mpsc::Receiver<Heard>> = None;
+        loop {
+            let now = self.turns.now();
+            let wait = self.turn(now);
+            if let Some(over) = self.over.take() {
+                return over;
+            }
+            tokio::select! {
+                Some(order) = orders.recv() => match order {
+                    Order::Connected(events) => {
+                        heard = Some(events);
+                        self.asks.handle(now, asks::Input::Serving(true));
+                    }
+                    Order::Lost => {
+                        heard = None;
+                        self.asks.handle(now, asks::Input::Serving(false));
+                    }
+                    Order::Leave => self.leave(),
+                },
+                // The task holds a sender of its own, so this never ends.
+                Some(event) = happened.recv() => self.take(event),
+                Some(done) = self.doing.join_next() => match done {
+                    Ok(event) => self.take(event),
+                    Err(error) => tracing::error!("a part of the forwarder failed: {error}"),
+                },
+                event = next(&mut heard) => match event {
+                    Some(event) => self.hear(event),
+                    None => heard = None,
+                },
+                Some(followed) = self.hearing.next() => self.followed(followed),
+                Some(request) = requests.recv(), if self.phase == Phase::Serving => self.asked(request),
+                Ok(()) = self.means.config.changed() => {
+                    self.config = self.means.config.borrow_and_update().clone();
+                    let now = self.turns.now();
+                    self.inbox.handle(now, inbox::Input::Access(access(&self.config)));
+                    self.arrange();
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// What is due, and everything that follows from it; how long nothing else is.
+    fn turn(&mut self, now: Now) -> Duration {
+        self.outbox.handle_timeout(now);
+        self.inbox.handle_timeout(now);
+        self.asks.handle_timeout(now);
+        self.signs.handle_timeout(now);
+        self.say_on(now);
+        self.carry_out(now);
+        self.look_for(now);
+        self.look_at_strangers(now);
+        self.go_on_leaving(now);
+        self.carry_out(now);
+        let machines = [
+            self.outbox.poll_timeout(now),
+            self.inbox.poll_timeout(now),
+            self.asks.poll_timeout(now),
+            self.signs.poll_timeout(now),
+            self.looks_again(now),
+        ];
+        let wait = machines.into_iter().flatten().fold(limits::SHELL_TURN_MAX, Duration::min);
+        wait.min(self.publish(now))
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = self.turns.now();
+        match event {
+            Event::OutboxCommitted(ticket, result) => {
+                if result.is_ok() {
+                    self.callers.committed(ticket);
+                }
+                self.outbox.handle(now, outbox::Input::Committed(ticket, result));
+            }
+            Event::InboxCommitted(ticket, result) => self.inbox.handle(now, inbox::Input::Committed(ticket, result)),
+            Event::AsksCommitted(ticket, result) => {
+                if let Err(CommitError::Superseded(generation)) = result {
+                    self.over = Some(News::Superseded(generation));
+                }
+                self.asks.handle(now, asks::Input::Committed(ticket, result));
+            }
+            Event::Sent(attempt, channel, result) => {
+                self.sending -= 1;
+                if let Ok(message) = &result {
+                    self.strangers.sent(channel.clone(), message.clone());
+                    self.last_sent.insert(channel, self.turns.unix_ms());
+                }
+                self.outbox.handle(now, outbox::Input::Sent(attempt, result));
+            }
+            Event::Compared(attempt, result) => self.outbox.handle(now, outbox::Input::Compared(attempt, result)),
+            Event::Fetched(channel, result) => self.fetched(now, channel, result),
+            Event::Prepared(seq, prepared) => self.inbox.handle(now, inbox::Input::Prepared(seq, Ok(prepared))),
+            Event::Delivered { attempt, waits, result } => {
+                self.giving -= usize::from(waits);
+                self.inbox.handle(now, inbox::Input::Delivered(attempt, result));
+            }
+            Event::Stopped(message, result) => self.stopped(now, &message, result),
+            Event::Known(source, say, known) => self.say(now, source, *say, known),
+            Event::Found { binding, looked, found } => self.found(&binding, looked, found),
+            Event::Strange(channel, message) => {
+                tracing::warn!(%channel, %message, "this message of the bot was not sent by this seat");
+                (self.post.told)(News::Stranger);
+            }
+            Event::Signed => self.sign_on(),
+            Event::Done => {}
+        }
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        let now = self.turns.now();
+        match heard {
+            Heard::Ready => {
+                self.outbox.handle(now, outbox::Input::Online);
+                self.inbox.handle(now, inbox::Input::Connected);
+            }
+            Heard::Message(incoming, kept) => {
+                self.knows(&incoming.author, &incoming.author_name);
+                if let Some(kept) = kept {
+                    self.callers.brings(incoming.channel.clone(), incoming.id.clone(), kept);
+                }
+                self.inbox.handle(now, inbox::Input::Message(*incoming));
+            }
+            Heard::Click(click) => self.inbox.handle(now, inbox::Input::Click(click)),
+            Heard::Ours(channel, message) => self.strangers.heard(now, channel, message),
+        }
+    }
+
+    /// What people call somebody who may speak.
+    pub(super) fn knows(&mut self, person: &UserId, name: &str) {
+        if self.config.people.iter().any(|known| known == person.as_str())
+            && self.names.get(person).is_none_or(|n| n != name)
+        {
+            self.names.insert(person.clone(), holdfast_core::line::one_line(name, limits::INBOX_NAME_MAX));
+            self.unpublished = true;
+        }
+    }
+
+    fn fetched(&mut self, now: Now, channel: ChannelId, result: Result<Missed, SendError>) {
+        use holdfast_core::chat::Scope;
+        let result = match result {
+            Ok(missed) => Ok(missed),
+            Err(SendError::Permanent { scope: Scope::Seat, text, .. }) => {
+                self.over = Some(News::Failed(text));
+                return;
+            }
+            // Nobody writes where the bot may not look any more.
+            Err(SendError::Permanent { .. }) => Ok(Missed { messages: Vec::new(), more: false }),
+            Err(SendError::Limited { .. }) => Err("the service asks for a pause".to_owned()),
+            Err(SendError::Unknown(why) | SendError::Later(why)) => Err(why),
+        };
+        for missed in result.iter().flat_map(|missed| &missed.messages) {
+            self.knows(&missed.author, &missed.author_name);
+        }
+        self.inbox.handle(now, inbox::Input::Fetched(channel, result));
+    }
+
+    /// Messages of our bot that nobody here sent are looked for in the store: an earlier holder may have.
+    fn look_at_strangers(&mut self, now: Now) {
+        let waiting = |channel: &ChannelId| self.outbox.is_busy(channel);
+        for (channel, message) in self.strangers.found(now, waiting) {
+            let store = self.store.clone();
+            self.doing.spawn(async move {
+                match store.sent(channel.clone(), message.clone()).await {
+                    Ok(false) => Event::Strange(channel, message),
+                    Ok(true) | Err(_) => Event::Done,
+                }
+            });
+        }
+    }
+
+    fn leave(&mut self) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        let now = self.turns.now();
+        self.phase = Phase::Finishing(now.boot);
+        self.inbox.handle(now, inbox::Input::Stop);
+        self.signs.handle(now, signs::Input::Stop);
+        self.asks.handle(now, asks::Input::Serving(false));
+        for source in self.sources.values_mut() {
+            source.finish();
+        }
+    }
+
+    fn go_on_leaving(&mut self, now: Now) {
+        let late = |since: Duration, most: Duration| now.boot >= since + most;
+        match self.phase {
+            Phase::Finishing(since) => {
+                let finished = self.sources.values().all(|source| !source.is_following());
+                if finished || late(since, limits::FORWARDER_FINISH) {
+                    self.phase = Phase::Draining(since);
+                    self.outbox.handle(now, outbox::Input::Drain);
+                }
+            }
+            Phase::Drained(since) if self.giving == 0 || late(since, limits::FORWARDER_LEAVE) => {
+                self.over.get_or_insert(News::Drained);
+            }
+            Phase::Serving | Phase::Draining(_) | Phase::Drained(_) => {}
+        }
+    }
+}
+
+async fn next(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+    match heard {
+        Some(heard) => heard.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for something of which a defect must not be the end.
+pub(super) async fn guarded<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let guarded = std::panic::AssertUnwindSafe(work).catch_unwind().await;
+    guarded.unwrap_or_else(|_| Err("it failed unexpectedly".to_owned()))
+}

@@ -1,0 +1,461 @@
+//! Which transcript each binding follows, and what it says.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use holdfast_core::chat::{ChannelId, outbox, signs};
+use holdfast_core::limits;
+use holdfast_core::status::UnixMs;
+use holdfast_core::time::Now;
+use holdfast_core::transcript::{Bookmark, Cursor, Entry, Extraction, Start, Told, Turn};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use super::choice::Choice;
+use super::desk::DeskError;
+use super::run::{Event, Phase, Shell};
+use super::said;
+use super::store::Bound;
+use crate::config::BindingConfig;
+use crate::deliver::{Agent, Session};
+use crate::transcript::{Followed, Follower, Found, Wanted, discover, follow, real_path};
+
+/// What a follower tells next, by its number.
+pub(super) type Hearing = BoxFuture<'static, (u64, Option<Followed>, mpsc::Receiver<Followed>)>;
+
+/// One binding.
+pub(super) struct Source {
+    pub config: BindingConfig,
+    pub channel: Option<ChannelId>,
+    pub agent: Result<Option<Arc<dyn Agent>>, String>,
+    /// The session that writes its transcript.
+    pub session: Arc<Mutex<Option<String>>>,
+    /// Where its agent was asked last: a thread of its channel, perhaps.
+    pub asked_in: Option<ChannelId>,
+    /// Why nothing is followed.
+    pub trouble: Option<String>,
+    following: Option<Following>,
+    /// What is followed once the one before has been read to its end.
+    next: Option<Next>,
+    choice: Choice,
+    /// By the calendar, when the last look began.
+    looked: Option<UnixMs>,
+    looking: bool,
+    /// Boot time of the next look.
+    look_at: Duration,
+    /// It is not in the configuration any more.
+    gone: bool,
+}
+
+struct Following {
+    number: u64,
+    transcript: Arc<str>,
+    extraction: Extraction,
+    follower: Follower,
+    /// What was read and cannot be taken yet.
+    held: Option<(Vec<Entry>, Cursor)>,
+}
+
+struct Next {
+    transcript: Arc<str>,
+    session: Option<String>,
+    /// All that was said since then is new.
+    since: Option<UnixMs>,
+}
+
+/// How a binding comes to its transcript.
+enum Way {
+    Path(PathBuf),
+    Search(Wanted),
+    None,
+}
+
+impl Source {
+    fn way(&self) -> Way {
+        let BindingConfig { transcript, session, project, .. } = &self.config;
+        match (transcript, session, project) {
+            (Some(path), ..) => Way::Path(at_home(path)),
+            (None, None, None) => Way::None,
+            (None, session, project) => Way::Search(Wanted {
+                project: project.as_deref().map(at_home),
+                session: session.clone(),
+                ..Wanted::default()
+            }),
+        }
+    }
+
+    /// The transcript that is followed, or will be soon.
+    pub fn transcript(&self) -> Option<&Arc<str>> {
+        let next = self.next.as_ref().map(|next| &next.transcript);
+        next.or(self.following.as_ref().map(|following| &following.transcript))
+    }
+
+    pub fn is_following(&self) -> bool {
+        self.following.is_some()
+    }
+
+    /// Why its transcript is not read.
+    pub fn why(&self) -> Option<String> {
+        let view = self.following.as_ref().map(|following| following.follower.view());
+        self.trouble
+            .clone()
+            .or_else(|| view.and_then(|view: watch::Receiver<_>| view.borrow().as_ref()?.trouble.clone()))
+    }
+
+    /// Reads to the end of what is there.
+    pub fn finish(&mut self) {
+        self.next = None;
+        if let Some(following) = &self.following {
+            following.follower.finish();
+        }
+    }
+}
+
+impl Shell {
+    /// Makes the bindings what the configuration says.
+    pub(super) fn arrange(&mut self) {
+        let kept: BTreeSet<&str> = self.config.bindings.iter().map(|binding| binding.name.as_str()).collect();
+        for (_, source) in self.sources.iter_mut().filter(|(name, _)| !kept.contains(&***name)) {
+            source.gone = true;
+            source.finish();
+        }
+        self.sources.retain(|_, source| !source.gone || source.is_following());
+        for config in &self.config.clone().bindings {
+            let name: Arc<str> = config.name.as_str().into();
+            let before = self.sources.get(&name).filter(|source| !source.gone).map(|source| source.config.clone());
+            if before.as_ref() == Some(config) {
+                continue;
+            }
+            let channel = ChannelId::parse(&config.channel).ok();
+            let source = self.sources.entry(Arc::clone(&name)).or_insert_with(|| Source {
+                config: config.clone(),
+                channel: None,
+                agent: Ok(None),
+                session: Arc::default(),
+                asked_in: None,
+                trouble: None,
+                following: None,
+                next: None,
+                choice: Choice::default(),
+                looked: None,
+                looking: false,
+                look_at: Duration::ZERO,
+                gone: false,
+            });
+            (source.config, source.channel, source.gone) = (config.clone(), channel, false);
+            let session = Arc::clone(&source.session);
+            let session: Session = Arc::new(move || session.lock().clone());
+            source.agent = self.courier.agent(config, session);
+            if let Err(why) = &source.agent {
+                tracing::warn!(binding = config.name, "nothing is delivered to this agent: {why}");
+            }
+            let way = |c: &BindingConfig| (c.transcript.clone(), c.session.clone(), c.project.clone());
+            if before.as_ref().is_none_or(|before| way(before) != way(config)) {
+                source.look_at = Duration::ZERO;
+                (source.choice, source.looked) = (Choice::default(), None);
+                if before.is_some() {
+                    self.bound.remove(&name);
+                    self.store.unbind(&name);
+                } else if let Some(bound) = self.bound.get(&name)
+                    && (bound.named || matches!(source.way(), Way::Search(_)))
+                {
+                    let transcript = Arc::clone(&bound.transcript);
+                    let session = source.config.session.clone();
+                    self.follow(&name, Next { transcript, session, since: None });
+                }
+            }
+        }
+        self.unpublished = true;
+    }
+
+    /// A binding's agent says which transcript it writes from now on.
+    pub(super) fn name(&mut self, binding: &str, transcript: &str) -> Result<(), DeskError> {
+        let no_binding = || DeskError::NotFound(format!("there is no binding {binding}"));
+        let (name, source) = self.sources.get_key_value(binding).ok_or_else(no_binding)?;
+        if source.config.transcript.is_some() || source.config.session.is_some() {
+            return Err(DeskError::Invalid(format!("the configuration says what {binding} follows")));
+        }
+        if !Path::new(transcript).is_absolute() {
+            return Err(DeskError::Invalid("the path of a transcript must be absolute".to_owned()));
+        }
+        let (name, transcript) = (Arc::clone(name), real_path(Path::new(transcript)).map_err(DeskError::Invalid)?);
+        if let Some(other) = self.follower_of(&transcript, &name) {
+            return Err(DeskError::Invalid(format!("{other} follows this transcript already")));
+        }
+        self.bind(&name, &transcript, true);
+        let since = self.turns.unix_ms().saturating_sub(ms(limits::FORWARDER_LOOK));
+        self.follow(&name, Next { transcript, session: None, since: Some(since) });
+        Ok(())
+    }
+
+    /// Which other binding follows a transcript.
+    fn follower_of(&self, transcript: &str, other_than: &str) -> Option<&str> {
+        let follows = |source: &Source| source.transcript().is_some_and(|t| **t == *transcript);
+        let found = self.sources.iter().find(|(name, source)| ***name != *other_than && follows(source));
+        found.map(|(name, _)| &**name)
+    }
+
+    fn bind(&mut self, name: &Arc<str>, transcript: &Arc<str>, named: bool) {
+        let awaited = !Path::new(&**transcript).exists();
+        let bound = Bound { transcript: Arc::clone(transcript), named, awaited };
+        if self.bound.get(name) != Some(&bound) {
+            self.store.bind(name, &bound);
+            self.bound.insert(Arc::clone(name), bound);
+        }
+    }
+
+    /// Looks for transcripts where it is time to.
+    pub(super) fn look_for(&mut self, now: Now) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        let due = |source: &Source| now.boot >= source.look_at && !source.looking && !source.gone;
+        let due: Vec<Arc<str>> =
+            self.sources.iter().filter(|(_, source)| due(source)).map(|(name, _)| Arc::clone(name)).collect();
+        for name in due {
+            let looked = self.turns.unix_ms();
+            let named = self.bound.get(&name).filter(|bound| bound.named).map(|bound| Arc::clone(&bound.transcript));
+            let Some(source) = self.sources.get_mut(&name) else { continue };
+            source.look_at = now.boot + limits::FORWARDER_LOOK;
+            match (source.way(), named) {
+                (Way::Path(path), _) => {
+                    // One that cannot be followed yet may be later.
+                    if source.transcript().is_none() {
+                        self.follow_path(&name, &path);
+                    }
+                }
+                (_, Some(transcript)) => {
+                    if source.transcript().is_none() {
+                        self.follow(&name, Next { transcript, session: None, since: None });
+                    }
+                }
+                (Way::Search(wanted), None) => {
+                    source.looking = true;
+                    let homes = self.means.homes.clone();
+                    self.doing.spawn(async move {
+                        let found = discover(homes, wanted).await;
+                        Event::Found { binding: name, looked, found }
+                    });
+                }
+                (Way::None, None) => source.look_at = Duration::MAX,
+            }
+        }
+    }
+
+    fn follow_path(&mut self, name: &Arc<str>, path: &Path) {
+        let transcript = match real_path(path) {
+            Ok(transcript) => transcript,
+            Err(why) => return self.trouble(name, Some(why)),
+        };
+        if let Some(other) = self.follower_of(&transcript, name) {
+            let why = format!("{other} follows this transcript already");
+            return self.trouble(name, Some(why));
+        }
+        if self.bound.get(name).is_none_or(|bound| bound.transcript != transcript) {
+            self.bind(name, &transcript, false);
+        }
+        let session = self.sources.get(name).and_then(|source| source.config.session.clone());
+        self.follow(name, Next { transcript, session, since: None });
+    }
+
+    /// When to look again.
+    pub(super) fn looks_again(&self, now: Now) -> Option<Duration> {
+        let idle = |source: &&Source| {
+            !source.looking && !source.gone && !matches!(source.way(), Way::Path(_) if source.is_following())
+        };
+        let next = self.sources.values().filter(idle).map(|source| source.look_at.saturating_sub(now.boot)).min();
+        next.filter(|_| self.phase == Phase::Serving)
+    }
+
+    /// This was found for a binding that looks for its transcript.
+    pub(super) fn found(&mut self, binding: &Arc<str>, looked: UnixMs, found: Vec<Found>) {
+        let free: Vec<Found> =
+            found.into_iter().filter(|found| self.follower_of(&found.path, binding).is_none()).collect();
+        let Some(source) = self.sources.get_mut(binding) else { return };
+        source.looking = false;
+        let last = source.looked.replace(looked).filter(|last| *last != looked);
+        let named = self.bound.get(binding).is_some_and(|bound| bound.named);
+        if source.gone || named || self.phase != Phase::Serving {
+            return;
+        }
+        let current = source.transcript().cloned();
+        let chosen = match source.config.session {
+            Some(_) => free.first(),
+            None => source.choice.look(&free, current.as_deref()),
+        };
+        let Some(chosen) = chosen.filter(|chosen| Some(&chosen.path) != current.as_ref()) else {
+            let none = current.is_none().then(|| "no transcript of such a session was found yet".to_owned());
+            return self.trouble(binding, none);
+        };
+        // What was not there at the last look is new; a first one is followed from its end.
+        let next = Next { transcript: Arc::clone(&chosen.path), session: chosen.session.clone(), since: last };
+        let path = Arc::clone(&chosen.path);
+        self.bind(binding, &path, false);
+        self.follow(binding, next);
+    }
+
+    fn trouble(&mut self, name: &str, why: Option<String>) {
+        if let Some(source) = self.sources.get_mut(name)
+            && source.trouble != why
+        {
+            source.trouble = why;
+            self.unpublished = true;
+        }
+    }
+
+    /// Follows this, after what is followed was read to its end.
+    fn follow(&mut self, name: &Arc<str>, next: Next) {
+        let Some(source) = self.sources.get_mut(name) else { return };
+        if source.transcript() == Some(&next.transcript) {
+            return;
+        }
+        self.unpublished = true;
+        source.trouble = None;
+        source.next = Some(next);
+        match &source.following {
+            Some(following) => following.follower.finish(),
+            None => self.begin(name),
+        }
+    }
+
+    fn begin(&mut self, name: &Arc<str>) {
+        let Some(source) = self.sources.get_mut(name).filter(|_| self.phase == Phase::Serving) else { return };
+        let Some(Next { transcript, session, since }) = source.next.take() else { return };
+        let (told, hearing) = mpsc::channel(1);
+        let follower = match follow(told) {
+            Ok(follower) => follower,
+            Err(e) => return self.trouble(name, Some(format!("it cannot be followed: {e}"))),
+        };
+        let awaited = self.bound.get(name).is_some_and(|bound| bound.transcript == transcript && bound.awaited);
+        let size = std::fs::metadata(&*transcript).map_or(0, |meta| meta.len());
+        let start = match since {
+            _ if awaited => Start::Beginning,
+            Some(_) if size <= limits::FORWARDER_REPLAY => Start::Beginning,
+            _ => Start::End,
+        };
+        // What was read before goes on where it was left, whatever begins anew.
+        let start = if self.marks.contains_key(&*transcript) { Start::End } else { start };
+        let kept: Vec<Bookmark> = self.marks.values().cloned().collect();
+        let (binding, extraction) =
+            Bookmark::resume(&kept, &transcript, start, Extraction::new(session.clone(), since));
+        tracing::info!(binding = &**name, transcript = &*transcript, "a transcript is followed");
+        follower.bind(binding);
+        self.followers += 1;
+        *source.session.lock() = session;
+        source.following = Some(Following { number: self.followers, transcript, extraction, follower, held: None });
+        self.hearing.push(hear(self.followers, hearing));
+    }
+
+    pub(super) fn followed(&mut self, (number, followed, hearing): (u64, Option<Followed>, mpsc::Receiver<Followed>)) {
+        let is_it = |source: &Source| source.following.as_ref().is_some_and(|following| following.number == number);
+        let Some((name, source)) = self.sources.iter_mut().find(|(_, source)| is_it(source)) else { return };
+        let name = Arc::clone(name);
+        match followed {
+            Some(Followed::Entries { entries, cursor }) => {
+                if let Some(following) = &mut source.following {
+                    following.held = Some((entries, cursor));
+                }
+            }
+            Some(Followed::Told(Told::Awaited)) => self.awaited(&name, true),
+            Some(Followed::Told(_)) => {}
+            Some(Followed::Finished) | None => {
+                source.following = None;
+                if followed.is_none() && source.next.is_none() {
+                    source.trouble = Some("its transcript could not be read any further".to_owned());
+                }
+                self.begin(&name);
+                self.sources.retain(|_, source| !source.gone || source.is_following());
+                self.unpublished = true;
+                return;
+            }
+        }
+        self.hearing.push(hear(number, hearing));
+    }
+
+    /// Whether there was no file yet when a binding was made: then all of it is new.
+    fn awaited(&mut self, name: &Arc<str>, awaited: bool) {
+        if let Some(bound) = self.bound.get_mut(name)
+            && bound.awaited != awaited
+        {
+            bound.awaited = awaited;
+            self.store.bind(name, bound);
+        }
+    }
+
+    /// Says what was read, as far as the outbox takes it.
+    pub(super) fn say_on(&mut self, now: Now) {
+        let outbox = &self.outbox;
+        let ready = |source: &Source| {
+            let held = source.following.as_ref().is_some_and(|following| following.held.is_some());
+            held && source.channel.as_ref().is_some_and(|channel| outbox.takes(channel))
+        };
+        let ready: Vec<Arc<str>> =
+            self.sources.iter().filter(|(_, source)| ready(source)).map(|(name, _)| Arc::clone(name)).collect();
+        for name in ready {
+            self.say_held(now, &name);
+        }
+    }
+
+    fn say_held(&mut self, now: Now, name: &Arc<str>) {
+        let unix = self.turns.unix_ms();
+        let Some(source) = self.sources.get_mut(name) else { return };
+        let (Some(channel), Some(following)) = (source.channel.clone(), &mut source.following) else { return };
+        let Some((read, cursor)) = following.held.take() else { return };
+        let session = read.iter().rev().filter(|entry| !entry.sidechain).find_map(|entry| entry.session.clone());
+        if session.is_some() && *source.session.lock() != session {
+            *source.session.lock() = session;
+            self.unpublished = true;
+        }
+        let pieces: Vec<_> = read.iter().map(|entry| following.extraction.take(entry)).collect();
+        let mark =
+            Bookmark { transcript: following.transcript.to_string(), cursor, extraction: following.extraction.clone() };
+        let state = match mark.write() {
+            Ok(state) => state,
+            Err(e) => return tracing::error!("how far a transcript was read cannot be written: {e}"),
+        };
+        let turns: Vec<Turn> = said::turns(&pieces, unix).collect();
+        let signs = match turns.last() {
+            Some(Turn::Ended) => Some(signs::Input::Idle as fn(ChannelId) -> signs::Input),
+            Some(_) if turns.contains(&Turn::Tools) => Some(signs::Input::Tool as fn(ChannelId) -> signs::Input),
+            Some(_) => Some(signs::Input::Works as fn(ChannelId) -> signs::Input),
+            None => None,
+        };
+        if let Some(sign) = signs {
+            if let Some(thread) = source.asked_in.clone().filter(|thread| *thread != channel) {
+                self.signs.handle(now, sign(thread));
+            }
+            self.signs.handle(now, sign(channel.clone()));
+        }
+        let entries = said::entries(&pieces, self.post.backend.chunk(), unix);
+        let source_name = mark.cursor.source(&mark.transcript);
+        self.outbox.handle(now, outbox::Input::Entries { source: source_name, channel, entries, cursor: state });
+        // Of this holder's life, and of the same order in the store.
+        following.follower.taken();
+        self.marks.insert(mark.transcript.clone(), mark);
+        self.awaited(name, false);
+    }
+}
+
+fn hear(number: u64, mut hearing: mpsc::Receiver<Followed>) -> Hearing {
+    async move {
+        let followed = hearing.recv().await;
+        (number, followed, hearing)
+    }
+    .boxed()
+}
+
+/// A path as people write it.
+fn at_home(path: &str) -> PathBuf {
+    match (Path::new(path).strip_prefix("~"), dirs::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+fn ms(time: Duration) -> UnixMs {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
