@@ -228,6 +228,9 @@ impl StatusHub {
             WarningCode::SeatFailed,
             WarningCode::SeatFrozen,
             WarningCode::BotUsedElsewhere,
+            WarningCode::ChannelParked,
+            WarningCode::MessagesHeld,
+            WarningCode::ChannelStuck,
         ] {
             facts.health.clear(over);
         }
@@ -322,7 +325,14 @@ impl StatusHub {
         facts.seat = None;
         facts.channels = None;
         facts.app.engines.remove(&Engine::Channels);
-        for over in [WarningCode::SeatFailed, WarningCode::SeatFrozen, WarningCode::BotUsedElsewhere] {
+        for over in [
+            WarningCode::SeatFailed,
+            WarningCode::SeatFrozen,
+            WarningCode::BotUsedElsewhere,
+            WarningCode::ChannelParked,
+            WarningCode::MessagesHeld,
+            WarningCode::ChannelStuck,
+        ] {
             facts.health.clear(over);
         }
         drop(facts);

@@ -125,6 +125,12 @@ warnings! {
     SeatFrozen = "seat_frozen", NeedsYou, None;
     /// Somebody outside this seat uses the same bot.
     BotUsedElsewhere = "bot_used_elsewhere", Warning, None;
+    /// A channel refuses what the bot posts; a person lets it be tried again.
+    ChannelParked = "channel_parked", NeedsYou, None;
+    /// Messages were refused, or nobody knows whether they were posted; a person lets them be sent again.
+    MessagesHeld = "messages_held", Warning, None;
+    /// Nothing can be stored of what passes between agents and channels, so nothing passes.
+    ChannelStuck = "channel_stuck", NeedsYou, Some(Action::ReadLog);
 }
 
 impl WarningCode {

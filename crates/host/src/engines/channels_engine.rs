@@ -8,22 +8,25 @@ use holdfast_core::seat::{Failed, Want};
 use holdfast_core::status::{EngineState, SeatState, SeatStatus, WarningCode};
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{CommandError, Running};
 use crate::channel::{self, Bot};
 use crate::config::{ChannelConfig, ChannelService, OnStart};
+use crate::forwarder::{Desk, Means};
 use crate::paths::Dirs;
 use crate::seat::{self, SeatHandle, SeatOptions};
 use crate::secrets::Secrets;
 use crate::status_hub::{StatusHub, unix_ms};
+use crate::transcript::Homes;
 
 /// The channel that is set up, with what it was started with.
 #[derive(Debug, Clone)]
 pub(super) struct ChannelsEngine {
     seat: SeatHandle,
-    config: ChannelConfig,
+    config: watch::Sender<Arc<ChannelConfig>>,
 }
 
 impl Running {
@@ -45,16 +48,21 @@ impl Running {
         if self.link.is_none() || self.ended.is_cancelled() {
             return false;
         }
-        let bot = |c: &ChannelConfig| (c.backend, c.bot.clone(), c.base_url.clone());
-        if let Some(same) = engine.as_mut().filter(|e| !anew && bot(&e.config) == bot(&config)) {
-            same.config = config;
+        let bot = |c: &ChannelConfig| (c.backend, c.bot.clone(), c.base_url.clone(), c.gateway_url.clone());
+        if let Some(same) = engine.as_mut().filter(|e| !anew && bot(&e.config.borrow()) == bot(&config)) {
+            same.config.send_if_modified(|before| {
+                let differs = **before != config;
+                *before = Arc::new(config);
+                differs
+            });
             return true;
         }
         if let Some(before) = engine.take() {
             before.shutdown(&self.now).await;
         }
         self.hub.no_channel();
-        *engine = ChannelsEngine::start(&config, &self.secrets, self.wanted.runs(Engine::Channels), &self.hub).await;
+        let runs = self.wanted.runs(Engine::Channels);
+        *engine = ChannelsEngine::start(&config, &self.secrets, runs, &self.hub, &self.desk).await;
         config.backend.is_some()
     }
 
@@ -104,12 +112,15 @@ impl ChannelsEngine {
         secrets: &Secrets,
         runs: bool,
         hub: &Arc<StatusHub>,
+        desk: &Desk,
     ) -> Option<ChannelsEngine> {
         let service = config.backend?;
-        match options(service, config, secrets).await {
+        let (config_sender, edited) = watch::channel(Arc::new(config.clone()));
+        let means = Means { desk: desk.clone(), config: edited, homes: Homes::here() };
+        match options(service, config, secrets, means).await {
             Ok(options) => {
                 let seat = seat::spawn(options, Arc::clone(hub));
-                let engine = ChannelsEngine { seat, config: config.clone() };
+                let engine = ChannelsEngine { seat, config: config_sender };
                 match runs {
                     true => engine.run(hub).await,
                     false => hub.engine(Engine::Channels, EngineState::Stopped),
@@ -128,7 +139,8 @@ impl ChannelsEngine {
     /// Does what a start does about the seat.
     pub(super) async fn run(&self, hub: &StatusHub) {
         hub.engine(Engine::Channels, EngineState::Running);
-        match self.config.on_start {
+        let on_start = self.config.borrow().on_start;
+        match on_start {
             OnStart::IfVacant => self.seat.want(Want::IfVacant).await,
             OnStart::Take => self.seat.want(Want::Take { force: false }).await,
             OnStart::Off => {}
@@ -191,7 +203,12 @@ fn shown(status: &SeatStatus) -> Result<Value, CommandError> {
     serde_json::to_value(status).map_err(|e| CommandError::failed(&e))
 }
 
-async fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secrets) -> Result<SeatOptions, String> {
+async fn options(
+    service: ChannelService,
+    config: &ChannelConfig,
+    secrets: &Secrets,
+    means: Means,
+) -> Result<SeatOptions, String> {
     let set_up = "`holdfast channel setup` mends that";
     let bot = config.bot.as_deref().ok_or(format!("channel.bot is missing; {set_up}"))?;
     let kept = secrets.find(&channel::secret_name(service, bot)).await.map_err(|e| e.to_string())?;
@@ -202,7 +219,7 @@ async fn options(service: ChannelService, config: &ChannelConfig, secrets: &Secr
         return Err(format!("the token that is kept here belongs to another bot; {set_up}"));
     }
     let state = Dirs::state().map_err(|e| e.to_string())?;
-    Ok(SeatOptions { state, service: service.as_str().into(), bot: bot.into(), backend })
+    Ok(SeatOptions { state, service: service.as_str().into(), bot: bot.into(), backend, means })
 }
 
 fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> SeatStatus {

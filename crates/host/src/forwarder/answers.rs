@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_core::chat::asks::{self, Ask};
 use holdfast_core::chat::inbox::{self, Command, Message};
 use holdfast_core::chat::outbox::{self, Key};
-use holdfast_core::chat::{ChannelId, Draft, UserId, chunks, fences};
+use holdfast_core::chat::{ChannelId, Draft, chunks, fences};
 use holdfast_core::limits;
 use holdfast_core::redact::redact;
 use holdfast_core::time::Now;
@@ -121,6 +121,7 @@ impl Shell {
         self.asks.handle(now, asks::Input::Ask { request, ask: Some(ask) });
     }
 
+    /// Whoever asked keeps in the configuration who was admitted.
     fn pair(&mut self, now: Now, code: String, reply: Reply<(String, String)>) {
         self.inbox.handle(now, inbox::Input::PairTyped(code));
         let mut outputs = Vec::new();
@@ -129,7 +130,7 @@ impl Shell {
             match output {
                 inbox::Output::Admit(person, name) => {
                     answer = Ok((person.to_string(), name.clone()));
-                    self.admitted(person, name);
+                    self.names.insert(person, name);
                 }
                 other => outputs.push(other),
             }
@@ -139,13 +140,6 @@ impl Shell {
         }
         self.unpublished = true;
         let _ = reply.send(answer);
-    }
-
-    /// Somebody paired: the configuration keeps that.
-    pub(super) fn admitted(&mut self, person: UserId, name: String) {
-        self.names.insert(person.clone(), name);
-        // Without the engines there is no configuration to keep it in.
-        let _ = self.means.admit.send(person);
     }
 
     fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<holdfast_core::chat::MessageId>) {

@@ -286,7 +286,7 @@ impl Desk {
     }
 
     /// What is shown from now on.
-    pub(super) fn show(&self, status: ForwarderStatus) {
+    pub(crate) fn show(&self, status: ForwarderStatus) {
         self.0.status.send_if_modified(|shown| {
             let differs = **shown != status;
             if differs {

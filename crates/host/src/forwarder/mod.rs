@@ -22,10 +22,11 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdfast_core::chat::UserId;
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +44,6 @@ pub(crate) struct Means {
     /// Bindings and people, as they are edited.
     pub config: watch::Receiver<Arc<ChannelConfig>>,
     pub homes: Homes,
-    /// Takes whoever paired, to be kept in the configuration.
-    pub admit: mpsc::UnboundedSender<UserId>,
 }
 
 /// What one forwarder is for.
@@ -55,7 +54,7 @@ pub(crate) struct Post {
     pub generation: u64,
     /// Whether the seat is still held, on disk: asked before each send.
     pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
-    pub told: Box<dyn Fn(News) + Send + Sync>,
+    pub told: Arc<dyn Fn(News) + Send + Sync>,
 }
 
 /// What a forwarder tells the seat.
@@ -99,7 +98,13 @@ impl Forwarder {
     pub(crate) fn serve(post: Post, means: Means, heard: mpsc::Receiver<Event>) -> Forwarder {
         let (orders, ordered) = mpsc::unbounded_channel();
         let cut = CancellationToken::new();
-        let task = tokio::spawn(run::run(post, means, ordered, cut.clone()));
+        let told = Arc::clone(&post.told);
+        let serves = AssertUnwindSafe(run::run(post, means, ordered, cut.clone())).catch_unwind();
+        let task = tokio::spawn(async move {
+            if serves.await.is_err() {
+                told(News::Broken("it failed unexpectedly".to_owned()));
+            }
+        });
         let forwarder = Forwarder { orders, cut, task };
         forwarder.connected(heard);
         forwarder

@@ -141,10 +141,7 @@ impl Shell {
                 self.signs.handle(now, signs::Input::Taken(channel.clone(), message));
                 self.signs.handle(now, signs::Input::Works(channel));
             }
-            Output::Admit(person, name) => {
-                tracing::info!(%person, "this person paired and may speak to the agents");
-                self.admitted(person, name);
-            }
+            Output::Admit(person, name) => _ = self.names.insert(person, name),
             Output::Told(told) => self.inbox_told(told),
             Output::Superseded(generation) => self.over = Some(News::Superseded(generation)),
             Output::Changed => self.unpublished = true,

@@ -1,6 +1,5 @@
 //! What is shown of it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::chat::ChannelId;

@@ -5,6 +5,7 @@ mod door;
 mod folder;
 mod process;
 mod run;
+mod serve;
 mod show;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use holdfast_core::status::{SeatState, SeatStatus};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::channel::ChannelBackend;
+use crate::forwarder::Means;
 use crate::status_hub::StatusHub;
 use run::{Command, Event};
 
@@ -30,6 +32,8 @@ pub struct SeatOptions {
     pub bot: String,
     /// The bot.
     pub backend: Arc<dyn ChannelBackend>,
+    /// What is done while the seat serves.
+    pub(crate) means: Means,
 }
 
 /// A running seat. When the last handle is dropped, its connection and its lock go.

@@ -2,24 +2,28 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::id::SeatId;
 use holdfast_core::limits;
 use holdfast_core::seat::{
     Advert, Answer, Ask, ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, Seat, Taker, Want,
 };
+use holdfast_core::status::{ForwarderStatus, SeatState};
 use holdfast_core::time::Now;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
 use super::door::{Asked, Door, Line};
 use super::folder::{self, Folder};
 use super::process::{self, Proof};
+use super::serve::Conn;
 use super::show::{self, Shown};
 use super::{SeatHandle, SeatOptions};
 use crate::channel::ChannelBackend;
 use crate::engines::machine_name;
+use crate::forwarder::{Forwarder, Means, News, idle};
 use crate::link::clock::Turns;
 use crate::status_hub::{StatusHub, unix_ms};
 
@@ -30,6 +34,8 @@ pub(super) enum Event {
     Connected(ConnId),
     Lost(ConnId, Failed),
     Left(ConnId),
+    /// Of the forwarder with this number.
+    Forwarder(u64, News),
     /// The holder's process, as the system names it, for the question of this number.
     Reached(u64, Option<u32>),
     Heard(u64, Heard),
@@ -42,23 +48,28 @@ pub(super) enum Command {
     Release(oneshot::Sender<()>),
 }
 
-struct Run {
+pub(super) struct Run {
     machine: Seat,
     turns: Turns,
-    backend: Arc<dyn ChannelBackend>,
+    pub(super) backend: Arc<dyn ChannelBackend>,
     me: Taker,
     /// Absent when the folder cannot be used; then why.
-    folder: Result<Arc<Mutex<Folder>>, String>,
+    pub(super) folder: Result<Arc<Mutex<Folder>>, String>,
     door: Option<Door>,
     door_sender: mpsc::Sender<Asked>,
     peers: HashMap<PeerId, mpsc::Sender<Answer>>,
-    minted: u64,
+    pub(super) minted: u64,
     advert: Option<Advert>,
-    conn: Option<(ConnId, JoinHandle<()>)>,
+    pub(super) conn: Option<Conn>,
+    pub(super) means: Means,
+    /// What serves while the seat is held, since it first served; by number.
+    pub(super) forwarder: Option<(u64, Forwarder)>,
+    /// Boot time until which a stranger's use of the bot is worth a warning.
+    pub(super) stranger: Option<Duration>,
     /// The question that is under way, and who was reached by it.
     asking: Option<(u64, AbortHandle)>,
     reached: Option<u32>,
-    events: mpsc::WeakUnboundedSender<Event>,
+    pub(super) events: mpsc::WeakUnboundedSender<Event>,
     known: Vec<oneshot::Sender<()>>,
     shown: Shown,
 }
@@ -75,6 +86,7 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
     let (door_sender, asked) = mpsc::channel(limits::SEAT_PEERS);
     let machine = Seat::new(now, rand::random());
     let (shown, status) = Shown::new(now, &options, &machine.snapshot(now), hub);
+    let view = options.means.desk.view();
     let run = Run {
         folder,
         me,
@@ -84,6 +96,9 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
         minted: 0,
         advert: None,
         conn: None,
+        means: options.means,
+        forwarder: None,
+        stranger: None,
         asking: None,
         reached: None,
         // Without a handle nobody can want the seat.
@@ -94,12 +109,18 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
         turns,
         backend: options.backend,
     };
-    tokio::spawn(run.run(inbox, asked));
+    tokio::spawn(run.run(inbox, asked, view));
     SeatHandle { events, status }
 }
 
 impl Run {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>, mut asked: mpsc::Receiver<Asked>) {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Event>,
+        mut asked: mpsc::Receiver<Asked>,
+        mut view: watch::Receiver<Arc<ForwarderStatus>>,
+    ) {
+        let mut config = self.means.config.clone();
         loop {
             let now = self.turn().await;
             self.publish(now).await;
@@ -110,19 +131,20 @@ impl Run {
                     Some(event) => {
                         // What is overdue goes first: after a freeze the seat is looked at before anything is believed.
                         let now = self.turn().await;
-                        self.take(now, event);
+                        self.take(now, event).await;
                     }
                 },
                 Some(asked) = asked.recv() => {
                     let now = self.turn().await;
                     self.asked(now, asked);
                 }
+                // Both are only to be shown. Their other ends live as long as this does, or nobody wants the seat.
+                Ok(()) = view.changed() => {}
+                Ok(()) = config.changed() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        if let Some((_, conn)) = self.conn {
-            conn.abort();
-        }
+        self.cut().await;
         if let Some((_, asking)) = self.asking {
             asking.abort();
         }
@@ -140,7 +162,7 @@ impl Run {
         now
     }
 
-    fn take(&mut self, now: Now, event: Event) {
+    async fn take(&mut self, now: Now, event: Event) {
         let input = match event {
             Event::Command(Command::Want(want, known)) => {
                 self.known.push(known);
@@ -151,8 +173,21 @@ impl Run {
                 Input::Release
             }
             Event::Connected(conn) => Input::Connected(conn),
-            Event::Lost(conn, why) => Input::Lost(conn, why),
+            Event::Lost(conn, why) => {
+                if let Some((_, forwarder)) = self.forwarder.as_ref().filter(|_| self.is_conn(conn)) {
+                    forwarder.lost();
+                    // What is finished now needs nothing that is heard.
+                    if self.machine.state() == SeatState::Draining {
+                        return;
+                    }
+                }
+                Input::Lost(conn, why)
+            }
             Event::Left(conn) => Input::Left(conn),
+            Event::Forwarder(number, news) => match self.news(now, number, news).await {
+                Some(input) => input,
+                None => return,
+            },
             Event::Heard(question, heard) if self.asks(question) => Input::Heard(heard),
             Event::Reached(question, pid) => {
                 if self.asks(question) {
@@ -199,27 +234,19 @@ impl Run {
             }
             Output::Connect(conn) => {
                 self.ready(false).await;
-                let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
-                self.conn = Some((conn, tokio::spawn(stay_connected(backend, conn, events))));
+                self.connect(conn);
             }
-            Output::Serve(..) => self.ready(true).await,
-            Output::Leave(conn) => {
-                let (events, open) = (self.events.clone(), self.conn.take());
-                tokio::spawn(async move {
-                    if let Some((_, open)) = open {
-                        open.abort();
-                        // It has ended either way.
-                        let _ = open.await;
-                    }
-                    tell(&events, Event::Left(conn));
-                });
+            Output::Serve(conn, generation) => {
+                self.serve(conn, generation);
+                self.ready(true).await;
             }
-            Output::Cut(_) => {
-                if let Some((_, open)) = self.conn.take() {
-                    open.abort();
-                }
-            }
+            Output::Leave(_) => match &self.forwarder {
+                Some((_, forwarder)) => forwarder.leave(),
+                None => self.part(),
+            },
+            Output::Cut(_) => self.cut().await,
             Output::Unlock(taker) => {
+                self.cut().await;
                 if let Some(door) = self.door.take() {
                     door.close();
                 }
@@ -227,6 +254,7 @@ impl Run {
                 let _ = self.on_disk(move |folder| folder.unlock(taker.as_ref())).await;
             }
             Output::Abandon => {
+                self.cut().await;
                 self.door = None;
                 self.advert = None;
                 let _ = self.on_disk(Folder::abandon).await;
@@ -257,7 +285,7 @@ impl Run {
     }
 
     /// Does something with the folder, off the runtime's threads.
-    async fn on_disk<T: Send + 'static>(
+    pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Folder) -> T + Send + 'static,
     ) -> Result<T, String> {
@@ -290,6 +318,16 @@ impl Run {
     async fn ready(&mut self, ready: bool) {
         if let Some(advert) = self.advert.as_mut().filter(|advert| advert.backend_ready != ready) {
             advert.backend_ready = ready;
+            self.advertise().await;
+        }
+    }
+
+    /// The advert says what is forwarded.
+    async fn advertise_what(&mut self, passing: &ForwarderStatus) {
+        let Some(advert) = self.advert.as_mut() else { return };
+        let (channel, transcript) = show::named(passing);
+        if (&advert.channel, &advert.transcript) != (&channel, &transcript) {
+            (advert.channel, advert.transcript) = (channel, transcript);
             self.advertise().await;
         }
     }
@@ -338,12 +376,21 @@ impl Run {
 
     /// Shows what it is now to everybody who reads, then lets commands return.
     async fn publish(&mut self, now: Now) {
-        let view = self.machine.snapshot(now);
+        let mut view = self.machine.snapshot(now);
         if self.shown.wonders(now, &view) {
             let other = self.on_disk(|folder| folder.advertised()).await;
             self.shown.learns(now, other.ok().flatten());
         }
-        self.shown.show(&view, self.advert.as_ref());
+        if self.forwarder.is_none() {
+            self.means.desk.show(idle(&self.means.config.borrow()));
+        }
+        let passing = self.means.desk.view().borrow().clone();
+        self.advertise_what(&passing).await;
+        if self.stranger.is_some_and(|until| now.boot >= until) {
+            self.stranger = None;
+        }
+        view.used_elsewhere |= self.stranger.is_some();
+        self.shown.show(&view, self.advert.as_ref(), &passing);
         for known in self.known.drain(..) {
             // Whoever asked may have left.
             let _ = known.send(());
@@ -351,23 +398,8 @@ impl Run {
     }
 }
 
-async fn stay_connected(backend: Arc<dyn ChannelBackend>, conn: ConnId, events: mpsc::WeakUnboundedSender<Event>) {
-    let why = match backend.connect().await {
-        Err(why) => why,
-        Ok(()) => {
-            tell(&events, Event::Connected(conn));
-            let (heard, mut hearing) = mpsc::channel(limits::FORWARDER_EVENTS);
-            tokio::select! {
-                why = backend.listen(heard) => why,
-                () = async { while hearing.recv().await.is_some() {} } => Failed::ForNow { reason: "it fell silent".into(), after: None },
-            }
-        }
-    };
-    tell(&events, Event::Lost(conn, why));
-}
-
 /// Without the task, or anybody who could want the seat, there is nobody to tell.
-fn tell(events: &mpsc::WeakUnboundedSender<Event>, event: Event) {
+pub(super) fn tell(events: &mpsc::WeakUnboundedSender<Event>, event: Event) {
     if let Some(events) = events.upgrade() {
         let _ = events.send(event);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_core::limits;
 use holdfast_core::seat::{Advert, SeatView, Told};
-use holdfast_core::status::{SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
+use holdfast_core::status::{ForwarderStatus, SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
 use holdfast_core::time::Now;
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use super::SeatOptions;
 use crate::status_hub::{StatusHub, unix_ms};
 
 /// What is wrong with the seat, if anything, in a fixed order.
-type Warnings = [(WarningCode, Option<String>); 3];
+type Warnings = [(WarningCode, Option<String>); 6];
 
 /// What was shown last, and who reads it.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Shown {
     /// The last one that was known.
     generation: u64,
     warned: Option<Warnings>,
+    passing: Option<Arc<ForwarderStatus>>,
     hub: Arc<StatusHub>,
     status: watch::Sender<Arc<SeatStatus>>,
 }
@@ -46,8 +47,19 @@ impl Shown {
         let (service, bot) = (options.service.clone(), options.bot.clone());
         let calendar = unix_ms().saturating_sub(ms(now.boot));
         let (status, reader) = watch::channel(Arc::new(status_of(&service, &bot, calendar, view)));
-        let (other, looked_at, generation, warned) = (None, None, 0, None);
-        (Shown { calendar, service, bot, other, looked_at, generation, warned, hub, status }, reader)
+        let shown = Shown {
+            calendar,
+            service,
+            bot,
+            other: None,
+            looked_at: None,
+            generation: 0,
+            warned: None,
+            passing: None,
+            hub,
+            status,
+        };
+        (shown, reader)
     }
 
     /// Whether it is time to look who else holds the seat.
@@ -64,8 +76,11 @@ impl Shown {
     }
 
     /// Shows it to everybody who reads, if it differs. `mine` is this process's advert while it holds the seat.
-    pub(super) fn show(&mut self, view: &SeatView, mine: Option<&Advert>) {
+    pub(super) fn show(&mut self, view: &SeatView, mine: Option<&Advert>, passing: &Arc<ForwarderStatus>) {
         let mut status = status_of(&self.service, &self.bot, self.calendar, view);
+        (status.channel, status.transcript) = named(passing);
+        status.waiting = passing.bindings.iter().map(|binding| binding.waiting_out).sum();
+        status.last_sent = passing.bindings.iter().filter_map(|binding| binding.last_sent).max();
         let holder = mine.or(self.other.as_ref());
         status.holder = holder.map(|advert| SeatHolder {
             this: mine.is_some(),
@@ -76,7 +91,11 @@ impl Shown {
         });
         self.generation = holder.map_or(self.generation, |advert| advert.generation);
         status.generation = self.generation;
-        let warnings = warnings(&status, view.used_elsewhere);
+        let warnings = warnings(&status, view.used_elsewhere, passing);
+        if self.passing.as_ref() != Some(passing) {
+            self.hub.channels(Arc::clone(passing));
+            self.passing = Some(Arc::clone(passing));
+        }
         if **self.status.borrow() == status && self.warned.as_ref() == Some(&warnings) {
             return;
         }
@@ -108,7 +127,7 @@ fn status_of(service: &str, bot: &str, calendar: UnixMs, view: &SeatView) -> Sea
     }
 }
 
-fn warnings(status: &SeatStatus, used_elsewhere: bool) -> Warnings {
+fn warnings(status: &SeatStatus, used_elsewhere: bool, passing: &ForwarderStatus) -> Warnings {
     let bot = &status.bot;
     let reason = status.reason.as_deref().unwrap_or("no reason is known");
     let failed = (status.state == SeatState::Failed).then(|| format!("bot {bot} was given up: {reason}"));
@@ -117,7 +136,36 @@ fn warnings(status: &SeatStatus, used_elsewhere: bool) -> Warnings {
         format!("{who} has the seat of bot {bot} and does not answer; `holdfast seat take --force` ends it")
     });
     let elsewhere = used_elsewhere.then(|| format!("somebody else uses bot {bot}; its messages may go there"));
-    [(WarningCode::SeatFailed, failed), (WarningCode::SeatFrozen, frozen), (WarningCode::BotUsedElsewhere, elsewhere)]
+    let parked = passing.bindings.iter().find_map(|binding| {
+        let why = binding.parked.as_deref()?;
+        Some(format!("nothing is posted for {}: {why}; `holdfast channel retry` tries again", binding.name))
+    });
+    let troubles = passing.troubles.len();
+    let held = (troubles > 0).then(|| {
+        format!("{troubles} messages were refused or are perhaps posted; `holdfast channel retry` sends them again")
+    });
+    let stuck = passing.stuck.as_ref().map(|why| format!("nothing passes through bot {bot}'s channels: {why}"));
+    [
+        (WarningCode::SeatFailed, failed),
+        (WarningCode::SeatFrozen, frozen),
+        (WarningCode::BotUsedElsewhere, elsewhere),
+        (WarningCode::ChannelParked, parked),
+        (WarningCode::MessagesHeld, held),
+        (WarningCode::ChannelStuck, stuck),
+    ]
+}
+
+/// The channel and the transcript that an advert names: the first that has both, else the first.
+pub(super) fn named(passing: &ForwarderStatus) -> (Option<String>, Option<String>) {
+    let mut bindings = passing.bindings.iter();
+    let first = bindings.clone().find(|binding| binding.transcript.is_some()).or_else(|| bindings.next());
+    match first {
+        Some(binding) => {
+            let channel = binding.channel_name.clone().unwrap_or_else(|| binding.channel.clone());
+            (Some(channel), binding.transcript.clone())
+        }
+        None => (None, None),
+    }
 }
 
 pub(super) fn tell(told: &Told) {

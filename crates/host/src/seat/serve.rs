@@ -1,0 +1,127 @@
+//! What serves while the seat is held: the connection, and the forwarder behind it.
+
+use std::sync::Arc;
+
+use holdfast_core::limits;
+use holdfast_core::seat::{ConnId, Failed, Input, Look};
+use holdfast_core::time::Now;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::run::{Event, Run, tell};
+use crate::channel::{self, ChannelBackend};
+use crate::forwarder::{Forwarder, News, Post};
+
+/// A connection, or an attempt at one.
+pub(super) struct Conn {
+    pub id: ConnId,
+    pub task: JoinHandle<()>,
+    /// What was heard, until somebody serves.
+    pub heard: Option<mpsc::Receiver<channel::Event>>,
+}
+
+impl Run {
+    /// Connects anew.
+    pub(super) fn connect(&mut self, conn: ConnId) {
+        let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
+        let (hears, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
+        let task = tokio::spawn(stay_connected(backend, conn, hears, events));
+        self.conn = Some(Conn { id: conn, task, heard: Some(heard) });
+    }
+
+    /// What a forwarder says, as far as it concerns the seat.
+    pub(super) async fn news(&mut self, now: Now, number: u64, news: News) -> Option<Input> {
+        self.forwarder.as_ref().filter(|(current, _)| *current == number)?;
+        match news {
+            News::Drained => {
+                self.part();
+                None
+            }
+            News::Broken(reason) => self.give_up(Failed::ForNow { reason, after: None }).await,
+            News::Failed(reason) => self.give_up(Failed::ForGood(reason)).await,
+            News::Superseded(generation) => Some(Input::Looked(Look::Intact { generation, connected: None })),
+            News::Doubt => {
+                let look = self.on_disk(|folder| folder.look(None)).await;
+                Some(Input::Looked(look.unwrap_or(Look::Replaced)))
+            }
+            News::Stranger => {
+                self.stranger = Some(now.boot + limits::SEAT_SETTLED);
+                None
+            }
+        }
+    }
+
+    /// Nothing can be forwarded; why.
+    async fn give_up(&mut self, why: Failed) -> Option<Input> {
+        let conn = self.conn.as_ref().map(|conn| conn.id);
+        tracing::warn!(?why, "nothing is forwarded any more");
+        self.cut().await;
+        conn.map(|conn| Input::Lost(conn, why))
+    }
+
+    pub(super) fn is_conn(&self, conn: ConnId) -> bool {
+        self.conn.as_ref().is_some_and(|open| open.id == conn)
+    }
+
+    /// Serves with a connection that counts.
+    pub(super) fn serve(&mut self, conn: ConnId, generation: u64) {
+        let Some(heard) = self.conn.as_mut().filter(|open| open.id == conn).and_then(|open| open.heard.take()) else {
+            return;
+        };
+        if let Some((_, forwarder)) = &self.forwarder {
+            return forwarder.connected(heard);
+        }
+        let Ok(folder) = self.folder.clone() else { return };
+        self.minted += 1;
+        let (number, events) = (self.minted, self.events.clone());
+        let place = folder.lock().path().to_path_buf();
+        let post = Post {
+            backend: Arc::clone(&self.backend),
+            folder: place,
+            generation,
+            holds: Arc::new(
+                move || matches!(folder.lock().look(None), Look::Intact { generation: now, .. } if now <= generation),
+            ),
+            told: Arc::new(move |news| tell(&events, Event::Forwarder(number, news))),
+        };
+        self.forwarder = Some((number, Forwarder::serve(post, self.means.clone(), heard)));
+    }
+
+    /// Ends the connection and tells when that is done.
+    pub(super) fn part(&mut self) {
+        let Some(conn) = self.conn.take() else { return };
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            conn.task.abort();
+            // It has ended either way.
+            let _ = conn.task.await;
+            tell(&events, Event::Left(conn.id));
+        });
+    }
+
+    /// Ends the connection and whatever serves: when this returns, nothing is sent any more.
+    pub(super) async fn cut(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            conn.task.abort();
+        }
+        if let Some((_, forwarder)) = self.forwarder.take() {
+            forwarder.cut().await;
+        }
+    }
+}
+
+async fn stay_connected(
+    backend: Arc<dyn ChannelBackend>,
+    conn: ConnId,
+    hears: mpsc::Sender<channel::Event>,
+    events: mpsc::WeakUnboundedSender<Event>,
+) {
+    let why = match backend.connect().await {
+        Err(why) => why,
+        Ok(()) => {
+            tell(&events, Event::Connected(conn));
+            backend.listen(hears).await
+        }
+    };
+    tell(&events, Event::Lost(conn, why));
+}
