@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use futures_util::StreamExt as _;
-use holdfast_core::status::{AppStatus, LinkState, StatusSnapshot, WorkerCounts, WorkerStatus};
+use holdfast_core::status::{
+    AppStatus, BindingStatus, LinkState, SeatState, StatusSnapshot, WorkerCounts, WorkerStatus,
+};
 use holdfast_host::status_hub::unix_ms;
 
 use crate::args::Folders;
@@ -64,6 +66,9 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
             print::line(&format!("  {line}"));
         }
     }
+    for line in channels(snapshot) {
+        print::line(&format!("  {}", print::shown(&line)));
+    }
     if let Some(last) = snapshot.outages.last() {
         let end = last.ended_at.unwrap_or(now);
         let seconds = end.saturating_sub(last.started_at) / 1000;
@@ -95,6 +100,37 @@ fn operations(worker: &WorkerStatus) -> Vec<String> {
     }
     if worker.admission_closed.is_some() {
         lines.push("! the disk is full: new operations are refused until there is room".into());
+    }
+    lines
+}
+
+/// The bot's channels, and what does not pass.
+fn channels(snapshot: &StatusSnapshot) -> Vec<String> {
+    let (Some(seat), Some(channels)) = (&snapshot.seat, &snapshot.channels) else { return Vec::new() };
+    let mut parts = vec![match (seat.state, &seat.holder) {
+        (SeatState::Serving, _) => format!("speaks for the {} bot", seat.backend),
+        (_, Some(holder)) if !holder.this => format!("process {} speaks for the {} bot", holder.pid, seat.backend),
+        _ => format!("nobody speaks for the {} bot", seat.backend),
+    }];
+    parts.push(print::count(channels.bindings.len() as u64, "agent", "agents"));
+    let sum = |of: fn(&BindingStatus) -> usize| channels.bindings.iter().map(of).sum::<usize>();
+    for (waiting, what) in [(sum(|b| b.waiting_out), "to be posted"), (sum(|b| b.waiting_in), "to be delivered")] {
+        if waiting > 0 {
+            parts.push(format!("{waiting} {what}"));
+        }
+    }
+    let mut lines = vec![format!("channel: {}", parts.join(", "))];
+    if let Some(why) = &channels.stuck {
+        lines.push(format!("! nothing passes: {why}"));
+    }
+    for binding in &channels.bindings {
+        if let Some(why) = &binding.parked {
+            lines.push(format!("! {} is stopped: {why}; `holdfast channel retry {}`", binding.name, binding.name));
+        }
+    }
+    for trouble in &channels.troubles {
+        let how = if trouble.unknown { "may not have been posted" } else { "was refused" };
+        lines.push(format!("! “{}” {how}: {}", trouble.text, trouble.reason));
     }
     lines
 }
@@ -139,7 +175,59 @@ fn sentence(s: &StatusSnapshot) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use holdfast_core::status::{ForwarderStatus, SeatStatus, TroubleRow};
+
     use super::*;
+
+    #[test]
+    fn the_channel_says_who_speaks_and_what_does_not_pass() {
+        let binding = |name: &str, parked: Option<&str>| BindingStatus {
+            name: name.into(),
+            parked: parked.map(str::to_owned),
+            waiting_out: 2,
+            ..BindingStatus::default()
+        };
+        let trouble = |unknown, text: &str| TroubleRow {
+            id: text.into(),
+            channel: "12".into(),
+            unknown,
+            reason: "no answer".into(),
+            text: text.into(),
+        };
+        let mut s = StatusSnapshot::stopped(0, AppStatus::default());
+        assert_eq!(channels(&s), Vec::<String>::new());
+        s.channels = Some(Arc::new(ForwarderStatus {
+            bindings: vec![binding("app", None), binding("log", Some("it is gone"))],
+            troubles: vec![trouble(true, "hello"), trouble(false, "world")],
+            ..ForwarderStatus::default()
+        }));
+        s.seat = Some(SeatStatus {
+            state: SeatState::Serving,
+            since: 0,
+            backend: "discord".into(),
+            bot: "7".into(),
+            holder: None,
+            generation: 1,
+            channel: None,
+            transcript: None,
+            waiting: 0,
+            last_sent: None,
+            reason: None,
+            next_try_at: None,
+            frozen: false,
+        });
+        assert_eq!(
+            channels(&s),
+            [
+                "channel: speaks for the discord bot, 2 agents, 4 to be posted",
+                "! log is stopped: it is gone; `holdfast channel retry log`",
+                "! “hello” may not have been posted: no answer",
+                "! “world” was refused: no answer",
+            ]
+        );
+    }
 
     #[test]
     fn one_call_is_a_call_and_two_are_calls() {

@@ -153,3 +153,73 @@ fn no_person(service: Option<ChannelService>, id: &str) -> String {
         None => format!("{id:?} is no person's id"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::parse;
+
+    const BOUND: &str = "[[channel.binding]]\nname = \"app\"\nchannel = \"12\"\nproject = \"/srv/app\"\n";
+
+    fn error(text: &str) -> String {
+        parse(text, Path::new("c.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_channel_is_read() {
+        let text = "[channel]\nbackend = \"discord\"\nbot = \"1\"\npeople = [\"7\"]\ndirect = \"app\"\nvoice = [\"whisper\"]\n\
+             gateway_url = \"wss://gateway.example\"\n\
+             [[channel.binding]]\nname = \"app\"\nchannel = \"12\"\nsession = \"s-1\"\ndeliver = \"tmux\"\npane = \"work:0.1\"\n\
+             stop_key = \"C-c\"\nmention = true\npeople = [\"7\"]\n\
+             [[channel.binding]]\nname = \"log\"\nchannel = \"13\"\ntranscript = \"~/log.jsonl\"\n";
+        let channel = parse(text, Path::new("c.toml")).unwrap().channel;
+        assert_eq!((channel.bindings.len(), channel.direct.as_deref()), (2, Some("app")));
+        parse(BOUND, Path::new("c.toml")).unwrap();
+    }
+
+    #[test]
+    fn what_a_channel_may_not_say_is_told_with_its_place_and_key() {
+        let discord = "[channel]\nbackend = \"discord\"\n";
+        let table = [
+            (
+                format!("{discord}people = [\"ann\"]"),
+                "3:1: \"ann\" is no person's id, which is a number; `holdfast channel pair` adds people",
+            ),
+            ("[channel]\nbackend = \"telegram\"\ngateway_url = \"wss://a\"".into(), "3:1: only Discord has a gateway"),
+            ("[channel]\nvoice = [\" \"]".into(), "2:1: its first part is a program"),
+            (format!("[channel]\ndirect = \"web\"\n{BOUND}"), "2:1: there is no binding `web`"),
+            (
+                format!("[channel]\ndirect = \"app\"\n{BOUND}"),
+                "2:1: binding `app` says not how messages reach its agent (`deliver`)",
+            ),
+            (BOUND.replace("app\"\nch", "a b\"\nch"), "2:1: 1 to 40 letters, digits and `-`"),
+            (format!("{BOUND}{}", BOUND.replace("app\"\nch", "App\"\nch")), "6:1: another binding has this name"),
+            (
+                format!("{BOUND}{}", BOUND.replace("app\"\nch", "web\"\nch")),
+                "7:1: binding `app` has this channel already",
+            ),
+            (BOUND.replace("12", "a b"), "3:1: the channel's id is missing or is none"),
+            (
+                format!("{discord}{}", BOUND.replace("12", "log")),
+                "5:1: the channel's id is a number: in Discord, with developer mode on, *Copy channel ID* in the channel's menu",
+            ),
+            (BOUND.replace("project = \"/srv/app\"", ""), "2:1: name a project, a session or a transcript"),
+            (BOUND.replace("/srv", "srv"), "4:1: name it from the root on, or with ~ for the home folder"),
+            (format!("{BOUND}session = \"a\"\ntranscript = \"/t\""), "5:1: a session or a transcript, not both"),
+            (format!("{BOUND}session = \"../a\""), "5:1: the id of a session"),
+            (format!("{BOUND}people = [\"\"]"), "5:1: \"\" is no person's id"),
+            (format!("{BOUND}deliver = \"command\""), "5:1: \"command\" needs `command`: a program and its arguments"),
+            (format!("{BOUND}deliver = \"tmux\""), "5:1: \"tmux\" needs `pane`, as `tmux -t` takes it"),
+            (format!("{BOUND}deliver = \"mcp\"\npane = \"a\""), "6:1: is for deliver = \"tmux\""),
+            (format!("{BOUND}command = [\"claude\"]"), "5:1: is for deliver = \"command\""),
+            (
+                format!("{BOUND}delivr = \"mcp\""),
+                "5:1: unknown key `delivr` in [channel.binding]; did you mean `deliver`?",
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(error(&text), format!("c.toml:{expected}"), "{text}");
+        }
+    }
+}

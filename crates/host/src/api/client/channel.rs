@@ -13,19 +13,23 @@ impl Holder {
     /// Messages for an agent as they are offered, until the connection ends.
     pub async fn listen(&self, at: &Whereabouts) -> Result<impl Stream<Item = Offer> + use<>, CommandError> {
         let route = "/api/channel/listen?";
-        let mut address = url::form_urlencoded::Serializer::for_suffix(route.to_owned(), route.len());
         let known = [
             ("binding", &at.binding),
             ("session", &at.session),
             ("transcript", &at.transcript),
             ("folder", &at.folder),
         ];
-        for (key, value) in known {
-            if let Some(value) = value {
-                address.append_pair(key, value);
+        // Not kept while it is sent: a serializer cannot go from one thread to another.
+        let address = {
+            let mut address = url::form_urlencoded::Serializer::for_suffix(route.to_owned(), route.len());
+            for (key, value) in known {
+                if let Some(value) = value {
+                    address.append_pair(key, value);
+                }
             }
-        }
-        self.events(&address.finish()).await
+            address.finish()
+        };
+        self.events(&address).await
     }
 
     /// The agent has a message.

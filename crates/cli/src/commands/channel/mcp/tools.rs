@@ -4,6 +4,7 @@ use holdfast_core::chat::MessageId;
 use holdfast_core::limits;
 use holdfast_host::api::channel::{Fetch, Say};
 use holdfast_host::api::client::{Holder, holder};
+use holdfast_host::deliver::Letter;
 use holdfast_host::engines::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -86,14 +87,14 @@ async fn reply(server: &Server, id: &Value, arguments: Value) -> Result<String, 
     // The same for each try at this request: an answer that was lost must not make two messages.
     let key = format!("{}-{id}", server.instance);
     let order = Say { at: server.at.clone(), text: message, reply_to, key };
-    through(server, async |holder: &Holder| holder.say(&order).await).await?;
+    through(server, |holder| say(holder, &order)).await?;
     Ok("sent".to_owned())
 }
 
 async fn fetch(server: &Server, arguments: Value) -> Result<String, String> {
     let Look { limit } = read(arguments)?;
     let order = Fetch { at: server.at.clone(), limit: limit.clamp(1, limits::FORWARDER_FETCHED) };
-    let letters = through(server, async |holder: &Holder| holder.fetch(&order).await).await?;
+    let letters = through(server, |holder| look(holder, &order)).await?;
     serde_json::to_string_pretty(&letters).map_err(|e| e.to_string())
 }
 
@@ -101,12 +102,23 @@ fn read<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|e| format!("the arguments are not what this tool takes: {e}"))
 }
 
+async fn say(holder: Holder, order: &Say) -> Result<(), CommandError> {
+    holder.say(order).await
+}
+
+async fn look(holder: Holder, order: &Fetch) -> Result<Vec<Letter>, CommandError> {
+    holder.fetch(order).await
+}
+
 /// Asks whoever runs; one that begins anew is waited for.
-async fn through<T>(server: &Server, act: impl AsyncFn(&Holder) -> Result<T, CommandError>) -> Result<T, String> {
+async fn through<T, F>(server: &Server, act: impl Fn(Holder) -> F) -> Result<T, String>
+where
+    F: Future<Output = Result<T, CommandError>>,
+{
     let give_up = Instant::now() + limits::AGENT_WAITS;
     loop {
         let why = match holder(&server.dirs).await {
-            Ok(Some(holder)) => match act(&holder).await {
+            Ok(Some(holder)) => match act(holder).await {
                 Ok(done) => return Ok(done),
                 // Nothing answers there, or it has no seat at this moment: both may come back.
                 Err(error) if matches!(error.code.as_str(), "unavailable" | "no_seat" | "busy") => error.message,
