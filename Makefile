@@ -105,7 +105,7 @@ $(PYTHON_CLIENTS): tests/clients/python/requirements.txt | test-machine
 # Commands that are needed, each with its Debian package: to build, to build the window, and to drive real clients and a real desktop.
 BUILD_NEEDS := cc:build-essential pkg-config:pkg-config git:git
 NODE_NEEDS := npm:npm node:nodejs
-TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon fakeroot:fakeroot gio:libglib2.0-bin openbox:openbox xdotool:xdotool WebKitWebDriver:webkit2gtk-driver chromium:chromium
+TEST_NEEDS := python3:python3 xvfb-run:xvfb Xvfb:xvfb dbus-daemon:dbus-daemon fakeroot:fakeroot gio:libglib2.0-bin openbox:openbox xdotool:xdotool WebKitWebDriver:webkit2gtk-driver chromium:chromium tmux:tmux
 # Libraries that GUI toolkits link; other systems bring their own.
 DESKTOP_NEEDS := case $$(uname -s) in Linux) pkg-config --exists webkit2gtk-4.1 2>/dev/null || echo libwebkit2gtk-4.1-dev; \
 	pkg-config --exists ayatana-appindicator3-0.1 2>/dev/null || echo libayatana-appindicator3-dev; esac

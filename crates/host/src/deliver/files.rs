@@ -40,7 +40,8 @@ impl Files {
         self.sweep();
         let (mut files, mut notes) = (Vec::new(), Vec::new());
         for (number, file) in message.incoming.attachments.iter().enumerate() {
-            let name = one_line(&file.name, limits::INBOX_NAME_MAX);
+            // What its sender called it stands within brackets of ours.
+            let name = one_line(&file.name, limits::INBOX_NAME_MAX).replace(['[', ']', ';'], "_");
             let audio = is_audio(file);
             if audio && hook.is_empty() {
                 notes.push("[voice message]".to_owned());

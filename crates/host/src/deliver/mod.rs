@@ -12,6 +12,8 @@ mod letter;
 mod mcp;
 mod offers;
 mod programs;
+#[cfg(all(test, unix))]
+mod tests;
 mod tmux;
 mod voice;
 

@@ -77,7 +77,10 @@ impl Programs {
     pub(super) async fn run(&self, run: Run<'_>) -> Result<Ran, String> {
         let (program, arguments) = run.argv.split_first().ok_or("no program is named")?;
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().envs(own_environment());
+        // The folders are no secret, and an agent's own hook has to find this Holdfast by them.
+        let folders = ["HOLDFAST_DATA_DIR", "HOLDFAST_CONFIG_DIR", "HOLDFAST_STATE_DIR"];
+        let folders = folders.into_iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value)));
+        command.args(arguments).env_clear().envs(own_environment()).envs(folders);
         match run.folder.map(Path::to_owned).or_else(dirs::home_dir) {
             Some(folder) if folder.is_dir() => command.current_dir(folder),
             Some(folder) => return Err(format!("{} is no folder", folder.display())),

@@ -20,7 +20,7 @@ use crate::config::BindingConfig;
 pub(super) struct TmuxAgent {
     programs: Arc<Programs>,
     /// The program, and the options that say which server.
-    tmux: Vec<String>,
+    pub(super) tmux: Vec<String>,
     pane: String,
     stop_key: String,
 }

@@ -1,0 +1,59 @@
+use std::path::Path;
+
+use super::*;
+
+fn new_files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.join("new")).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_message_is_a_file_until_somebody_moves_it_away() {
+    let bench = Bench::new();
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    let folder = inbox_folder(bench.folder.path(), "app");
+    let delivery = tokio::spawn(async move { agent.deliver(&said(12, "hello"), &Prepared::default()).await });
+    until(|| !new_files(&folder).is_empty()).await;
+    assert_eq!(new_files(&folder), ["000000000012.json"]);
+    let letter: Letter = serde_json::from_str(&bench.read("inbox/app/new/000000000012.json")).unwrap();
+    assert_eq!((letter.id.as_str(), letter.content.as_str()), ("100/m12", "hello"));
+    assert!(!delivery.is_finished());
+    std::fs::rename(folder.join("new/000000000012.json"), folder.join("mine.json")).unwrap();
+    assert_eq!(delivery.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn what_the_last_holder_left_is_the_same_file_again() {
+    let bench = Bench::new();
+    let folder = inbox_folder(bench.folder.path(), "app");
+    for _holder in 0..2 {
+        let agent = bench.agent(&binding(Delivery::Inbox));
+        let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
+        until(|| !new_files(&folder).is_empty()).await;
+        delivery.abort();
+        assert!(delivery.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!(new_files(&folder), ["000000000001.json"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sender_hears_once_that_nobody_takes_it_and_later_tries_wait() {
+    let bench = Bench::new();
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    let message = said(1, "hello");
+    let why = agent.deliver(&message, &Prepared::default()).await;
+    assert_eq!(why, Err("nobody took it from the agent's folder yet".into()));
+    let nothing = Prepared::default();
+    let again = agent.deliver(&message, &nothing);
+    assert!(tokio::time::timeout(Duration::from_secs(86_400), again).await.is_err());
+}
+
+#[tokio::test]
+async fn the_wish_to_stop_is_a_file() {
+    let bench = Bench::new();
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    assert_eq!(agent.stop().await, Ok("The agent finds the wish to stop in its folder.".into()));
+    assert_eq!(bench.read("inbox/app/stop"), "{}\n");
+}
