@@ -55,7 +55,7 @@ impl Files {
     /// Opens the file at a path, if a regular one is there, and says how it is. Follows no link.
     pub fn look(&mut self, path: &str) -> io::Result<Option<Look>> {
         match self.open(Path::new(path)) {
-            Ok(Some(place)) => self.describe(place).map(Some),
+            Ok(Some((place, file))) => self.keep(place, file).map(Some),
             Ok(None) => Ok(None),
             Err(e) if is_absent(&e) => Ok(None),
             Err(e) => Err(e),
@@ -84,11 +84,11 @@ impl Files {
             if looked_at > limits::TRANSCRIPT_BESIDE {
                 break;
             }
-            match self.open(&entry.path()) {
-                Ok(Some(place)) if place == file.place => return self.describe(place).map(Some),
-                Ok(Some(place)) => self.close(place),
-                // Removed meanwhile, or not for us: not the one.
-                Ok(None) | Err(_) => {}
+            // One that was removed meanwhile, or is not for us, is not the one.
+            if let Ok(Some((place, opened))) = self.open(&entry.path())
+                && place == file.place
+            {
+                return self.keep(place, opened).map(Some);
             }
         }
         Ok(None)
@@ -113,6 +113,13 @@ impl Files {
         self.open.get(&place).ok_or_else(|| io::Error::new(ErrorKind::NotFound, "the file is not open"))
     }
 
+    fn keep(&mut self, place: Place, opened: Option<File>) -> io::Result<Look> {
+        if let Some(file) = opened {
+            self.open.entry(place).or_insert(file);
+        }
+        self.describe(place)
+    }
+
     fn describe(&self, place: Place) -> io::Result<Look> {
         let size = self.get(place)?.metadata()?.len();
         let mut head = self.read(place, 0, limits::TRANSCRIPT_HEAD)?;
@@ -120,7 +127,8 @@ impl Files {
         Ok(Look { place, size, head })
     }
 
-    fn open(&mut self, path: &Path) -> io::Result<Option<Place>> {
+    /// The regular file at a path, if there is one; nothing opened, if it is open already.
+    fn open(&self, path: &Path) -> io::Result<Option<(Place, Option<File>)>> {
         let named = fs::symlink_metadata(path)?;
         if !named.is_file() {
             return Ok(None);
@@ -130,7 +138,7 @@ impl Files {
         if let Some(known) =
             Some(of(&cap_std::fs::Metadata::from_just_metadata(named))).filter(|place| self.open.contains_key(place))
         {
-            return Ok(Some(known));
+            return Ok(Some((known, None)));
         }
         let mut options = OpenOptions::new();
         options.read(true);
@@ -145,9 +153,7 @@ impl Files {
         if !meta.is_file() {
             return Ok(None);
         }
-        let place = of(&meta);
-        self.open.entry(place).or_insert(file);
-        Ok(Some(place))
+        Ok(Some((of(&meta), Some(file))))
     }
 }
 
