@@ -287,6 +287,7 @@ ui-calls-oldest = oldest { $age }
 ui-seat = Seat
 ui-seat-none = No channel set up
 ui-seat-none-text = nobody speaks for a bot here
+ui-seat-set-up = Set one up
 ui-seat-this = This machine
 ui-seat-other = { $host }
 ui-seat-free = Free
@@ -389,6 +390,7 @@ ui-day-before = Before this start: only outages are known
 ui-tab-connect = Connect
 ui-tab-clients = Clients
 ui-tab-operations = Operations
+ui-tab-channel = Channel
 ui-tab-devices = Devices
 ui-tab-log = Log
 ui-tab-settings = Settings
@@ -411,6 +413,8 @@ ui-error-device_limit_reached = The account has as many devices as it may have. 
 ui-error-code_limit_reached = Too many codes are open. They lapse by themselves within ten minutes.
 ui-error-token_limit_reached = The account has as many tokens as it may have. Revoke one first.
 ui-error-no_device = The account has no device yet.
+ui-error-no_seat = This machine does not speak for the bot now. Take the seat first.
+ui-error-wrong_code = That code is nobody’s. Five wrong ones close the door.
 
 ## Connect
 
@@ -650,19 +654,6 @@ ui-set-notices-questions = Calls that ask before they run
 ui-set-notices-seat = The seat
 ui-set-notices-start-failed = Engines that could not start
 ui-set-notices-still-running = That Holdfast goes on when the window is closed
-ui-set-channel = Channel
-ui-channel-what = A bot posts what agents on this machine write to a chat, and brings answers back.
-ui-channel-token = Token of a Telegram bot
-ui-channel-token-what = BotFather gives it to you. It is kept with this machine’s other credentials.
-ui-channel-set-up = Set up
-ui-channel-bot = { $backend } bot { $bot }
-ui-channel-remove = Remove
-ui-channel-remove-sure = Remove the channel?
-ui-channel-remove-what = The seat is let go and the bot’s token is forgotten here. The bot itself stays.
-ui-channel-start = When Holdfast starts
-ui-channel-start-if-vacant = Take the seat if it is free
-ui-channel-start-take = Take the seat from whoever holds it
-ui-channel-start-off = Leave the seat alone
 ui-set-file = Configuration and log
 ui-set-level = The log holds
 ui-set-file-what = All this stands in one file, with comments kept. It may be edited by hand too.
@@ -695,7 +686,7 @@ ui-verdict-failed = Not kept.
 ## First steps
 
 ui-first-title = First steps
-ui-first-done = All three done: this machine holds fast
+ui-first-done = Done: this machine holds fast
 ui-first-skip = Skip
 ui-first-is-done = done
 ui-first-reopen = Show the first steps
@@ -708,6 +699,142 @@ ui-first-client-do = Connect a client
 ui-first-drill = The drill passed
 ui-first-drill-what = Cut the link in the middle of a call and see that nothing is lost.
 ui-first-drill-do = Run the drill
+ui-first-channel = An agent is mirrored to a channel
+ui-first-channel-what = If you like: what an agent here writes appears in a Discord or Telegram channel, and what you write there reaches it. Set up a bot, see it checked, send a test message.
+ui-first-channel-do = Mirror an agent
+ui-first-optional = optional
+
+## The channel
+
+ui-chat-set-up-title = Mirror an agent to a channel
+ui-channel-what = A bot posts what an agent on this machine writes to a channel, and brings answers back.
+ui-chat-bot-discord = A bot at Discord
+ui-chat-discord-make = Open discord.com/developers/applications and make an application; its page “Bot” is the bot.
+ui-chat-discord-token = There, press “Reset Token” and copy the token.
+ui-chat-discord-intent = Further down, switch on “Message Content Intent”. Without it the bot cannot read what you write.
+ui-chat-discord-invite = On the page “Installation”, add the scope “bot” with View Channels, Send Messages, Send Messages in Threads, Read Message History and Add Reactions; then open the install link and choose your server.
+ui-chat-bot-telegram = A bot at Telegram
+ui-chat-telegram-make = Write /newbot to @BotFather and answer what it asks.
+ui-chat-telegram-token = Copy the token from its answer, and add the bot to your group.
+ui-channel-token = Token of the bot
+ui-channel-token-what = It tells which service it is of, and is kept with this machine’s other credentials.
+ui-channel-set-up = Set up
+ui-chat-bot = Bot
+ui-channel-bot = { $backend } bot { $bot }
+ui-channel-remove = Remove
+ui-channel-remove-sure = Remove the bot?
+ui-channel-remove-what = The seat is let go and the bot’s token is forgotten here. Bindings and people stay, and so does the bot itself.
+ui-channel-start = When Holdfast starts
+ui-channel-start-if-vacant = Take the seat if it is free
+ui-channel-start-take = Take the seat from whoever holds it
+ui-channel-start-off = Leave the seat alone
+ui-chat-stuck = Nothing passes
+ui-chat-bindings = Agents and their channels
+ui-chat-bindings-none = No agent has a channel yet. Give one its own:
+ui-chat-bind-another = Another agent
+ui-chat-bind = Mirror the agent
+ui-chat-bind-change = Change { $name }
+ui-chat-name = A name for the two of them
+ui-chat-name-what = Letters, digits and “-”, such as “app”.
+ui-chat-channel = Channel ID
+ui-chat-channel-what = Discord, with developer mode on: right-click the channel, “Copy Channel ID”.
+ui-chat-follow = What is mirrored
+ui-chat-follow-project = The newest session in a folder
+ui-chat-follow-project-what = Goes on by itself when you begin a new session there.
+ui-chat-follow-transcript = One transcript
+ui-chat-follow-transcript-what = That one and no other.
+ui-chat-project = The folder the agent works in
+ui-chat-found = Transcripts on this machine
+ui-chat-runs = runs
+ui-chat-written = written { $at }
+ui-chat-transcript = Path of the transcript
+ui-chat-deliver = How your messages reach the agent
+ui-chat-deliver-none = Not at all: the channel only mirrors it
+ui-chat-deliver-command = A program for each message
+ui-chat-deliver-tmux = Pasted into a tmux pane
+ui-chat-deliver-mcp = Offered by “holdfast channel mcp”
+ui-chat-deliver-inbox = Files in a folder
+ui-chat-deliver-none-what = You can change this at any time.
+ui-chat-deliver-mcp-what = The agent starts “holdfast channel mcp” as one of its MCP servers.
+ui-chat-deliver-inbox-what = For agents that look into a folder by themselves.
+ui-chat-deliver-none-short = only mirrored
+ui-chat-deliver-command-short = delivered by a program
+ui-chat-deliver-tmux-short = delivered into tmux
+ui-chat-deliver-mcp-short = delivered over MCP
+ui-chat-deliver-inbox-short = delivered as files
+ui-chat-command = Program and arguments
+ui-chat-command-what = The message is its input, never an argument. {"{session}"} and {"{project}"} are filled in.
+ui-chat-pane = Pane
+ui-chat-pane-what = As “tmux -t” takes it.
+ui-chat-mention = Only messages that name the bot
+ui-chat-mention-what = For channels in which people also talk to each other.
+ui-chat-follows-project = the newest session of { $project }
+ui-chat-follows-session = session { $session }
+ui-chat-no-transcript = No transcript was found yet. One that is begun there is taken up by itself.
+ui-chat-last = last posted { $at }
+ui-chat-skipped = { $count ->
+    [one] 1 entry not posted, because it was too old
+   *[other] { $count } entries not posted, because they were too old or too many
+}
+ui-chat-parked = stopped
+ui-chat-waiting-out = { $count ->
+    [one] 1 message to be posted
+   *[other] { $count } messages to be posted
+}
+ui-chat-waiting-in = { $count ->
+    [one] 1 message to be delivered
+   *[other] { $count } messages to be delivered
+}
+ui-chat-next = next try in { $left }
+ui-chat-test = Test message
+ui-chat-tested = The test message is there: message { $message }.
+ui-chat-change = Change
+ui-chat-unbind = Remove
+ui-chat-unbind-sure = Mirror { $name } no longer?
+ui-chat-unbind-what = What was posted stays. What waits to be posted is not.
+ui-chat-troubles = Messages that were not posted
+ui-chat-refused = refused
+ui-chat-unknown = unknown
+ui-chat-retry = Try again
+ui-chat-retry-unknown = Send unknown ones again
+ui-chat-retry-unknown-sure = Send them again?
+ui-chat-retry-unknown-what = The service may have them already: then they stand there twice. Look at the channel first.
+ui-chat-people = People who may speak to the agents
+ui-chat-people-none = Nobody yet. The bot posts, and hears nobody.
+ui-chat-pair = Let somebody in
+ui-chat-pair-how = Have them write to the bot now; it answers with a code. Type it here.
+ui-chat-pair-left = { $left } left
+ui-chat-code = The code the bot told them
+ui-chat-admit = Admit
+ui-chat-paired = { $name } may speak to the agents.
+ui-chat-dismiss = Dismiss
+ui-chat-dismiss-sure = Hear { $name } no longer?
+ui-chat-dismiss-what = What they write, and what they press, counts no more. They can be let in again.
+ui-chat-checks = What the service says
+ui-chat-checks-what = Whether the token holds, the bot may read what is written, sees its channels, and may write there. Nothing is changed.
+ui-chat-checks-ok = The bot hears and speaks.
+ui-chat-checks-bad = Something keeps the bot from hearing or speaking.
+ui-chat-check = Check now
+ui-chat-check-again = Check again
+ui-chat-checking = Asking the service …
+ui-chat-line-stuck = nothing can be stored
+ui-chat-line-parked = { $count ->
+    [one] 1 channel stopped
+   *[other] { $count } channels stopped
+}
+ui-chat-line-refused = { $count ->
+    [one] 1 message refused
+   *[other] { $count } messages refused
+}
+ui-chat-line-unknown = { $count ->
+    [one] 1 message nobody knows the end of
+   *[other] { $count } messages nobody knows the end of
+}
+ui-chat-line-perhaps = { $count ->
+    [one] 1 message perhaps delivered
+   *[other] { $count } messages perhaps delivered
+}
+ui-chat-line-nobody = nobody may speak to the agents yet
 
 ## The seat, in detail
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use holdfast_core::command::Command;
-use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry};
+use holdfast_core::status::{CallRow, StatusSnapshot, TimelineEntry, TranscriptRow};
 use holdfast_host::config::ConfigView;
 use holdfast_host::doctor::Report;
 use holdfast_host::drill::{DrillLine, DrillOrder};
@@ -55,6 +55,7 @@ fn the_windows_types_are_in_date() {
     let mut all = Declarations { config: Config::new().with_large_int("number"), found: BTreeMap::new() };
     all.visit::<StatusSnapshot>();
     all.visit::<TimelineEntry>();
+    all.visit::<TranscriptRow>();
     all.visit::<CallRow>();
     all.visit::<CallBody>();
     all.visit::<Command>();

@@ -71,6 +71,62 @@ export type AskTools = "runs" | "writes" | "all";
 /** The base peer this build can speak to, unmodified. */
 export type BasePeer = "machine-bridge-mcp@1.2.10";
 
+/** An agent and its channel: what its transcript says is posted there, and what people write there reaches it. */
+export type BindingConfig = {
+  /** Its name: letters, digits and `-`. */
+  name: string,
+  /** The channel's id; its threads belong to it. */
+  channel: string,
+  /** The transcript's path. Without it the newest interactive session of `project` is followed. */
+  transcript: string | null,
+  /** The session whose transcript is followed, by its id. */
+  session: string | null,
+  /** The folder the agent works in. */
+  project: string | null,
+  /** How messages reach the agent. Without it they do not: the channel only mirrors it. */
+  deliver: Delivery | null,
+  /** For `command`: a program and its arguments; `{session}` and `{project}` are filled in. The message is its input. */
+  command: Array<string>,
+  /** For `tmux`: the pane, as `tmux -t` takes it. */
+  pane: string | null,
+  /** For `tmux`: the key that stops the agent. */
+  stop_key: string | null,
+  /** Only messages that name the bot count. */
+  mention: boolean,
+  /** If not empty: only these of the people who may speak at all. */
+  people: Array<string>,
+};
+
+/** An agent and its channel. */
+export type BindingStatus = {
+  /** Its name in the configuration. */
+  name: string,
+  /** The channel's id. */
+  channel: string,
+  /** The channel as people call it, once the service has told. */
+  channel_name: string | null,
+  /** The transcript that is followed; `None` while none was found. */
+  transcript: string | null,
+  /** The session that writes it. */
+  session: string | null,
+  /** How messages reach the agent; `None`: they do not, the channel only mirrors it. */
+  adapter: string | null,
+  /** Messages of people that the agent does not have yet. */
+  waiting_in: number,
+  /** Messages of the agent that are not posted yet. */
+  waiting_out: number,
+  /** When one was last posted. */
+  last_sent: number | null,
+  /** Why nothing is posted until a person lets it be tried again, in plain words. */
+  parked: string | null,
+  /** Why what waits is not posted or delivered yet, in plain words. */
+  why: string | null,
+  /** When that is tried again. */
+  next_try_at: number | null,
+  /** Entries of the transcript that were not posted, because they were too old or too many. */
+  skipped: number,
+};
+
 /** One call's arguments and result. */
 export type CallBody = {
   /** The call. */
@@ -139,10 +195,20 @@ export type ChannelConfig = {
   on_start: OnStart,
   /** Another address of the service's API than its own. */
   base_url: string | null,
+  /** Another address of Discord's gateway than the one it names itself. */
+  gateway_url: string | null,
+  /** Who may speak to the agents, by their ids at the service. Empty: nobody; `holdfast channel pair` adds one. */
+  people: Array<string>,
+  /** The binding whose agent is meant where the bot is alone with one of them. Without it nothing is heard there. */
+  direct: string | null,
+  /** A program that writes down what is said in a voice message: the file's path is its last argument, the text its output. */
+  voice: Array<string>,
+  /** Which agent speaks in which channel. */
+  binding: Array<BindingConfig>,
 };
 
 /** A chat service. */
-export type ChannelService = "telegram";
+export type ChannelService = "discord" | "telegram";
 
 /** One finding. */
 export type Check = {
@@ -255,13 +321,46 @@ export type Command = { "command": "start",
   /** Ends the holder's process if it lives and does not answer: the answer to the question in `seat.frozen`. */
   force?: boolean,
 } | { "command": "seat_release" } | { "command": "channel_setup",
-  /** The chat service: `telegram`. */
-  backend: string,
+  /** The chat service: `discord` or `telegram`; absent: the one of which the token is. */
+  backend?: string | null,
   /** The bot's token. */
   token: Secret,
   /** Another address of the service's API than its own; `https`, or `http` to this machine. */
   base_url?: string | null,
-} | { "command": "channel_remove" } | { "command": "configure",
+  /** Another address of Discord's gateway than the one it names itself. */
+  gateway_url?: string | null,
+} | { "command": "channel_remove" } | { "command": "channel_bind",
+  /** Its name. */
+  name: string,
+  /** Key of `[[channel.binding]]` → new value; `null` takes the key away. */
+  set: Record<string, unknown>,
+} | { "command": "channel_unbind",
+  /** Its name. */
+  name: string,
+} | { "command": "channel_pair",
+  /** As the bot told it. */
+  code?: Secret | null,
+} | { "command": "channel_admit",
+  /** By their id at the service. */
+  person: string,
+} | { "command": "channel_dismiss",
+  /** By their id at the service. */
+  person: string,
+} | { "command": "channel_retry",
+  /** Its id; absent means every channel. */
+  channel?: string | null,
+  /** Also what may be there already: it may then stand there twice. */
+  unknown?: boolean,
+} | { "command": "channel_test",
+  /** Its name. */
+  binding: string,
+} | { "command": "channel_check",
+  /** A channel that no binding has yet. */
+  channel?: string | null,
+} | { "command": "channel_candidates",
+  /** The folder an agent works in; absent: wherever. */
+  project?: string | null,
+} | { "command": "configure",
   /** Dotted key → new value; `null` takes the key away. */
   set: Record<string, unknown>,
 } | { "command": "autostart",
@@ -338,6 +437,9 @@ export type Consent = {
   /** When it lapses. */
   expires_at: number,
 };
+
+/** How messages reach an agent. */
+export type Delivery = "command" | "tmux" | "mcp" | "inbox";
 
 /** An enrolment code; shown this once. */
 export type DeviceCode = {
@@ -424,6 +526,26 @@ export type ForwardConfig = {
   /** Ports on 127.0.0.1, as `3000` or `"5000-5009"`; Holdfast's own never count. A reload may take some away, never add
   * any. */
   allow_ports: Array<number | string>,
+};
+
+/** Agents, their channels, and what waits between them. Only the process that holds the seat knows what waits; another one
+* shows the bindings alone. */
+export type ForwarderStatus = {
+  /** In the order of the configuration. */
+  bindings: Array<BindingStatus>,
+  /** Messages that were refused or of which nobody knows whether they were posted, oldest first; at most
+  * [`crate::limits::OUTBOX_TROUBLES`]. */
+  troubles: Array<TroubleRow>,
+  /** Messages to an agent that were perhaps delivered: their senders were asked whether to send them again. */
+  perhaps: number,
+  /** Who may speak to the agents. */
+  people: Array<PersonRow>,
+  /** Until when a person who writes to the bot gets a code. */
+  pairing_until: number | null,
+  /** Messages that are being sent. */
+  in_flight: number,
+  /** Why nothing can be stored, and so nothing passes; in plain words. */
+  stuck: string | null,
 };
 
 /** What one client was granted. */
@@ -567,6 +689,14 @@ export type Outage = {
   calls_saved: number,
   /** Calls that were in flight and whose outcome is not known. */
   calls_lost: number,
+};
+
+/** Somebody who may speak to the agents. */
+export type PersonRow = {
+  /** As the service names them. */
+  id: string,
+  /** What people call them, if they wrote or paired while this process held the seat. */
+  name: string | null,
 };
 
 /** What clients may do on this machine. */
@@ -742,6 +872,8 @@ export type StatusSnapshot = {
   worker: WorkerStatus | null,
   /** The seat at the chat service; `None` while no channel is set up. */
   seat: SeatStatus | null,
+  /** What passes between agents and channels; `None` while no channel is set up. */
+  channels: ForwarderStatus | null,
   /** Clients that wait to be let in, oldest first. */
   consents: Array<Consent>,
   /** Calls that ask before they run, oldest first. */
@@ -802,6 +934,36 @@ export type TokenView = {
   last_used: number | null,
 };
 
+/** A transcript that an agent on this machine writes. */
+export type TranscriptRow = {
+  /** Its path. */
+  path: string,
+  /** Which agent writes it. */
+  agent: string,
+  /** Its session, where that is known. */
+  session: string | null,
+  /** The folder the agent works in, where that is known. */
+  project: string | null,
+  /** The agent still runs, as far as can be told. */
+  live: boolean,
+  /** When it was last written; `None` while there is no file. */
+  modified: number | null,
+};
+
+/** A message that a person may let be sent again. */
+export type TroubleRow = {
+  /** Names it, and nothing else. */
+  id: string,
+  /** The channel's id. */
+  channel: string,
+  /** Whether the service may have it: sent again it may stand there twice. */
+  unknown: boolean,
+  /** Why, in plain words. */
+  reason: string,
+  /** Its beginning, on one line; at most [`crate::limits::OUTBOX_EXCERPT`] characters. */
+  text: string,
+};
+
 /** What came of a drill. */
 export type Verdict = "delivered_once" | "reported" | "failed";
 
@@ -820,7 +982,7 @@ export type Warning = {
 };
 
 /** What is wrong. The texts are stable. */
-export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "storage_full" | "ledger_set_aside" | "worker_refused" | "worker_failed" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere";
+export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "storage_full" | "ledger_set_aside" | "worker_refused" | "worker_failed" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere" | "channel_parked" | "messages_held" | "channel_stuck";
 
 /** Numbers of operations. */
 export type WorkerCounts = {

@@ -2,6 +2,7 @@
 
 import type { Component } from 'svelte';
 
+import Channel from './Channel.svelte';
 import Clients from './Clients.svelte';
 import Connect from './Connect.svelte';
 import Devices from './Devices.svelte';
@@ -23,6 +24,7 @@ export interface Tab {
 export const tabs: Tab[] = [
   { id: 'connect', title: 'ui-tab-connect', panel: Connect },
   { id: 'operations', title: 'ui-tab-operations', panel: Operations },
+  { id: 'channel', title: 'ui-tab-channel', panel: Channel },
   { id: 'clients', title: 'ui-tab-clients', panel: Clients },
   { id: 'devices', title: 'ui-tab-devices', panel: Devices },
   { id: 'drill', title: 'ui-tab-drill', panel: Drill, quiet: true },

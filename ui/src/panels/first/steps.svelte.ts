@@ -1,4 +1,4 @@
-// The first three steps: whether they are shown, and what was done of them. What was done is asked of the process; that
+// The first steps: whether they are shown, and what was done of them. What was done is asked of the process; that
 // somebody skipped them, and that a drill passed, is kept by the window, and is no secret.
 
 import type { ClientView, TokenView } from '../../api/types.ts';
@@ -22,6 +22,10 @@ class FirstSteps {
   readonly reachable: boolean = $derived(app.snapshot?.relay.state === 'healthy');
   readonly letIn: boolean = $derived(
     (this.clients.rows?.some((client) => client.grants.length > 0) ?? false) || (this.tokens.rows?.length ?? 0) > 0,
+  );
+  /** A binding whose channel has had a message. */
+  readonly mirrored: boolean = $derived(
+    app.snapshot?.channels?.bindings.some(({ last_sent }) => last_sent !== null) ?? false,
   );
   readonly shown: boolean = $derived(this.#reopened || (this.#began && !this.#skipped));
 
