@@ -4,11 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Waiting } from './support/oauth.js';
-import { base, seat } from './support/states.js';
 import { suite } from './support/suite.js';
 import { axe, overflow } from './support/window.js';
 
-const { holdfast, opened, scripted } = suite();
+const { holdfast, opened } = suite();
 const region = (page, name) => page.getByRole('region', { name, exact: true });
 
 /** Each panel with as much in it as there can be. */
@@ -33,6 +32,11 @@ const PANELS = {
     await page.getByLabel('Cut the link for').fill('1');
     await page.getByRole('button', { name: 'Start the drill' }).click();
     await page.getByRole('alert').filter({ hasText: 'Delivered once.' }).waitFor();
+  },
+  channel: async (page) => {
+    await page.getByLabel('Token of the bot').fill('nonsense');
+    await page.getByRole('button', { name: 'Set up' }).click();
+    await page.locator('[aria-invalid=true]').waitFor();
   },
   log: async (page) => {
     await page.getByRole('button', { name: 'Examine' }).click();
@@ -94,14 +98,4 @@ test('the tabs and what a tab holds are reached by the keyboard alone', async ()
   assert.equal(await page.evaluate('document.activeElement.value'), 'agent');
   await page.keyboard.press('ArrowUp');
   await page.getByRole('button', { name: 'Change to Edit' }).waitFor();
-});
-
-test('the seat is shown with all that is known of it', async () => {
-  const now = Date.now();
-  const held = seat(now, { transcript: '/home/ann/.claude/projects/x.jsonl', waiting: 2 });
-  const { page } = await scripted({ ...base(now), seat: held });
-  const details = region(page, 'Seat');
-  for (const text of ['Speaks for the bot', '7000001 at telegram', 'This app, on workshop (process 4242)', 'i-1', held.transcript]) {
-    await details.getByText(text, { exact: true }).waitFor();
-  }
 });

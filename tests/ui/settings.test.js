@@ -168,31 +168,6 @@ test('what calls were asked and answered is shown with the call, but only from w
   assert.equal(await call('read_file').getByRole('figure').count(), 0);
 });
 
-test('a channel is set up with a token that stays nowhere in the window, and its removal is asked about', async () => {
-  const now = Date.now();
-  const { holdfast: process, page } = await scripted(base(now));
-  let channel = { backend: null, bot: null, on_start: 'if-vacant' };
-  process.answers['/api/config'] = () => ({ path: '/c.toml', valid: true, error: null, config: { channel }, set: {} });
-  process.answers.channel_setup = () => {
-    channel = { ...channel, backend: 'telegram', bot: '7000001' };
-    return { bot: '7000001' };
-  };
-  process.answers.channel_remove = () => {
-    channel = { ...channel, backend: null, bot: null };
-    return { done: true };
-  };
-  await go(page, 'Settings');
-  await page.getByLabel('Token of a Telegram bot').fill('7000001:secret');
-  await page.getByRole('button', { name: 'Set up' }).click();
-  await page.getByText('telegram bot 7000001').waitFor();
-  assert.ok(process.asked.some(({ body }) => body?.command === 'channel_setup' && body.token === '7000001:secret'));
-  assert.ok(!(await page.content()).includes('7000001:secret'));
-  await page.getByRole('button', { name: 'Remove' }).click();
-  await page.getByRole('dialog', { name: 'Remove the channel?' }).getByRole('button', { name: 'Remove' }).click();
-  await page.getByLabel('Token of a Telegram bot').waitFor();
-  assert.equal(await page.getByLabel('Token of a Telegram bot').inputValue(), '');
-});
-
 test('start at login shows what the system has, and asks the process to change it', async () => {
   const now = Date.now();
   const state = base(now);

@@ -31,8 +31,24 @@ export const seat = (now, change = {}) => ({
 });
 
 export const base = (now, change = {}) => ({
-  seq: 1, taken_at: now, app: app(now), relay: relay(now), calls: calls(), worker: null, seat: null, consents: [], questions: [],
+  seq: 1, taken_at: now, app: app(now), relay: relay(now), calls: calls(), worker: null, seat: null, channels: null, consents: [], questions: [],
   outages: [], health: [], ...change,
+});
+
+/** An agent whose channel refuses, one message that was refused and one nobody knows the end of, and a person. */
+export const channels = (change = {}) => ({
+  bindings: [
+    {
+      name: 'app', channel: '1200300400500600700', channel_name: '#agent-log in Workshop', session: 's-1', adapter: 'tmux',
+      transcript: '/home/ann/.claude/projects/-home-ann-app/s-1.jsonl', waiting_in: 1, waiting_out: 3, last_sent: Date.now() - 3 * MIN,
+      parked: 'Discord: the bot may not write there', why: null, next_try_at: null, skipped: 4,
+    },
+  ],
+  troubles: [
+    { id: 'a', channel: '1200300400500600700', unknown: false, reason: 'the message was refused', text: 'All 212 tests pass.' },
+    { id: 'b', channel: '1200300400500600700', unknown: true, reason: 'the connection ended before Discord answered', text: 'Done.' },
+  ],
+  perhaps: 0, people: [{ id: '81', name: 'Ann' }], pairing_until: Date.now() + 540 * S, in_flight: 0, stuck: null, ...change,
 });
 
 const operation = (now, id, change = {}) => ({

@@ -1,0 +1,216 @@
+// The channel: from a bot's token to an agent that is mirrored, people who may speak, and what did not get there.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { base, channels, seat } from './support/states.js';
+import { suite } from './support/suite.js';
+import { axe, overflow } from './support/window.js';
+
+const { scripted } = suite();
+const region = (page, name) => page.getByRole('region', { name, exact: true });
+const S = 1_000;
+
+const BINDING = {
+  name: 'app', channel: '1200300400500600700', transcript: null, session: null, project: '/home/ann/app', deliver: 'tmux', command: [],
+  pane: 'work:0.1', stop_key: null, mention: false, people: [],
+};
+const CHANNEL = {
+  backend: 'discord', bot: '7000001', on_start: 'if-vacant', base_url: null, gateway_url: null, people: ['81'], direct: null, voice: [],
+  binding: [BINDING],
+};
+
+/** A process whose configuration is `channel`, on its channel's tab: `{process, page, asked}`. */
+async function onChannel(change = {}, channel = CHANNEL, pageOptions = {}) {
+  const now = Date.now();
+  const { holdfast: process, page } = await scripted(base(now, { seat: seat(now, { backend: 'discord' }), ...change }), [], pageOptions);
+  const kept = { channel: structuredClone(channel) };
+  process.answers['/api/config'] = () => ({ path: '/c.toml', valid: true, error: null, config: kept, set: {} });
+  process.answers.channel_candidates = [
+    { path: '/home/ann/.claude/projects/-home-ann-app/s-1.jsonl', agent: 'Claude Code', session: 's-1', project: '/home/ann/app', live: true, modified: now - 5 * S },
+    { path: '/home/ann/.codex/sessions/rollout-2.jsonl', agent: 'Codex', session: 's-2', project: '/home/ann/site', live: false, modified: now - 500 * S },
+  ];
+  await page.getByRole('navigation').getByRole('link', { name: 'Channel', exact: true }).click();
+  const asked = (command) => process.asked.filter(({ body }) => body?.command === command).map(({ body }) => body);
+  return { process, page, asked, kept };
+}
+
+test('a bot is set up with a token that stays nowhere in the window, and its removal is asked about', async () => {
+  const none = { ...CHANNEL, backend: null, bot: null, binding: [], people: [] };
+  const { process, page, asked, kept } = await onChannel({ seat: null }, none);
+  process.answers.channel_setup = () => {
+    kept.channel = { ...none, backend: 'discord', bot: '7000001' };
+    return { bot: '7000001' };
+  };
+  process.answers.channel_remove = () => {
+    kept.channel = none;
+    return { done: true };
+  };
+  await page.getByText('switch on “Message Content Intent”').waitFor();
+  await page.getByLabel('Token of the bot').fill('MTIz.secret.token');
+  await page.getByRole('button', { name: 'Set up' }).click();
+  await page.getByText('discord bot 7000001').waitFor();
+  assert.deepEqual(asked('channel_setup'), [{ command: 'channel_setup', token: 'MTIz.secret.token' }]);
+  assert.ok(!(await page.content()).includes('secret.token'));
+  await region(page, 'Bot').getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('dialog', { name: 'Remove the bot?' }).getByRole('button', { name: 'Remove' }).click();
+  await page.getByLabel('Token of the bot').waitFor();
+  assert.equal(await page.getByLabel('Token of the bot').inputValue(), '');
+});
+
+test('a token that is refused is said at its field', async () => {
+  const { process, page } = await onChannel({ seat: null }, { ...CHANNEL, backend: null });
+  process.answers.channel_setup = () => {
+    throw { status: 409, code: 'token_refused', message: 'Discord does not know this token' };
+  };
+  await page.getByLabel('Token of the bot').fill('a.b.c');
+  await page.getByRole('button', { name: 'Set up' }).click();
+  await page.getByText('Discord does not know this token.').waitFor();
+});
+
+test('the first agent is bound: the folder of the likeliest one stands there already', async () => {
+  const { process, page, asked, kept } = await onChannel({}, { ...CHANNEL, binding: [] });
+  process.answers.channel_bind = ({ name, set }) => {
+    kept.channel = { ...kept.channel, binding: [{ ...BINDING, ...set, name }] };
+    return { binding: name };
+  };
+  const form = page.getByRole('form', { name: 'Mirror the agent' });
+  await page.waitForFunction(() => [...document.querySelectorAll('input')].some(({ value }) => value === '/home/ann/app'));
+  await form.getByLabel('A name for the two of them').fill('app');
+  await form.getByLabel('Channel ID').fill('1200300400500600700');
+  await form.getByLabel('How your messages reach the agent').selectOption('command');
+  await form.getByLabel('Program and arguments').fill('claude -p "two words" --resume {session}');
+  await form.getByRole('button', { name: 'Mirror the agent' }).click();
+  await page.getByText('the newest session of /home/ann/app').waitFor();
+  assert.deepEqual(asked('channel_bind'), [
+    {
+      command: 'channel_bind', name: 'app',
+      set: {
+        channel: '1200300400500600700', project: '/home/ann/app', transcript: null, session: null, deliver: 'command',
+        command: ['claude', '-p', 'two words', '--resume', '{session}'], pane: null, stop_key: null, mention: false,
+      },
+    },
+  ]);
+});
+
+test('the transcript of a binding is changed to one that was found, and what is refused stays to be mended', async () => {
+  const { process, page, asked } = await onChannel({ channels: channels() });
+  await page.getByRole('button', { name: 'Change app' }).click();
+  const form = page.getByRole('form', { name: 'Change app' });
+  await form.getByLabel('One transcript').check();
+  await form.getByLabel('Codex · /home/ann/site').check();
+  process.answers.channel_bind = () => {
+    throw { status: 409, code: 'invalid_request', message: 'transcript = "x": name it from the root on' };
+  };
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.getByRole('alert').filter({ hasText: 'name it from the root on' }).waitFor();
+  process.answers.channel_bind = { binding: 'app' };
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.waitFor({ state: 'detached' });
+  const { set } = asked('channel_bind').at(-1);
+  assert.deepEqual([set.project, set.transcript, set.deliver, set.pane], [null, '/home/ann/.codex/sessions/rollout-2.jsonl', 'tmux', 'work:0.1']);
+});
+
+test('a test message is posted and named, and a refusal says what to do', async () => {
+  const { process, page, asked } = await onChannel({ channels: channels() });
+  process.answers.channel_test = { message: '1200300400500600799' };
+  await page.getByRole('button', { name: 'Test message app' }).click();
+  await page.getByText('The test message is there: message 1200300400500600799.').waitFor();
+  assert.deepEqual(asked('channel_test'), [{ command: 'channel_test', binding: 'app' }]);
+  process.answers.channel_test = () => {
+    throw { status: 409, code: 'no_seat', message: 'no seat' };
+  };
+  await page.getByRole('button', { name: 'Test message app' }).click();
+  await page.getByRole('alert').filter({ hasText: 'This machine does not speak for the bot now. Take the seat first.' }).waitFor();
+});
+
+test('what was refused is tried again, and what may be there already only after a question', async () => {
+  const { page, asked } = await onChannel({ channels: channels() });
+  const troubles = region(page, 'Messages that were not posted');
+  await troubles.getByText('All 212 tests pass.').waitFor();
+  await troubles.getByText('the connection ended before Discord answered').waitFor();
+  await troubles.getByRole('button', { name: 'Try again' }).click();
+  await troubles.getByRole('button', { name: 'Send unknown ones again' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Send them again?' });
+  await dialog.getByText('they stand there twice').waitFor();
+  await dialog.getByRole('button', { name: 'Send unknown ones again' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.deepEqual(asked('channel_retry'), [{ command: 'channel_retry' }, { command: 'channel_retry', unknown: true }]);
+});
+
+test('somebody is let in by the code the bot told them, and dismissed again', async () => {
+  const { process, page, asked, kept } = await onChannel({ channels: channels({ pairing_until: null }) });
+  const people = region(page, 'People who may speak to the agents');
+  await people.getByRole('button', { name: 'Dismiss Ann' }).waitFor();
+  process.answers.channel_pair = ({ code }) => {
+    if (code === undefined) {
+      process.say({ channels: channels({ pairing_until: Date.now() + 600 * S }) });
+      return { minutes: 10 };
+    }
+    if (code !== '7KQ2MX') throw { status: 409, code: 'wrong_code', message: 'nobody’s' };
+    kept.channel = { ...kept.channel, people: ['81', '82'] };
+    process.say({ channels: channels({ people: [{ id: '81', name: 'Ann' }, { id: '82', name: 'Ben' }] }) });
+    return { person: '82', name: 'Ben' };
+  };
+  await people.getByRole('button', { name: 'Let somebody in' }).click();
+  await people.getByText('left').waitFor();
+  await people.getByLabel('The code the bot told them').fill('AAAAAA');
+  await people.getByRole('button', { name: 'Admit' }).click();
+  await people.getByText('That code is nobody’s. Five wrong ones close the door.').waitFor();
+  await people.getByLabel('The code the bot told them').fill('7KQ2MX');
+  await people.getByRole('button', { name: 'Admit' }).click();
+  await people.getByRole('alert').filter({ hasText: 'Ben may speak to the agents.' }).waitFor();
+  await people.getByRole('button', { name: 'Dismiss Ben' }).click();
+  await page.getByRole('dialog', { name: 'Hear Ben no longer?' }).getByRole('button', { name: 'Dismiss' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.deepEqual(asked('channel_dismiss'), [{ command: 'channel_dismiss', person: '82' }]);
+});
+
+test('the service is asked what keeps the bot from hearing', async () => {
+  const { process, page } = await onChannel();
+  process.answers.channel_check = {
+    version: '0.1.0', platform: 'linux', ok: false,
+    checks: [
+      { name: 'bot', state: 'ok', found: 'the token belongs to @forge' },
+      { name: 'message text', state: 'failed', found: 'the message content intent is off', advice: 'switch it on' },
+    ],
+  };
+  const checks = region(page, 'What the service says');
+  await checks.getByRole('button', { name: 'Check now' }).click();
+  await checks.getByText('Something keeps the bot from hearing or speaking.').waitFor();
+  await checks.getByText('the message content intent is off').waitFor();
+});
+
+test('the seat is shown with all that is known of it', async () => {
+  const now = Date.now();
+  const held = seat(now, { transcript: '/home/ann/.claude/projects/x.jsonl', waiting: 2 });
+  const { page } = await onChannel({ seat: held });
+  const details = region(page, 'Seat');
+  for (const text of ['Speaks for the bot', '7000001 at telegram', 'This app, on workshop (process 4242)', 'i-1', held.transcript]) {
+    await details.getByText(text, { exact: true }).waitFor();
+  }
+});
+
+test('the first screen says in one line what does not get there', async () => {
+  const { page } = await onChannel({ channels: channels() });
+  await page.getByRole('link', { name: 'Now', exact: true }).click();
+  const line = 'Channel: 1 channel stopped, 1 message refused, 1 message nobody knows the end of, 3 messages to be posted, 1 message to be delivered';
+  await page.getByText(line).waitFor();
+  await page.getByText(line).locator('..').getByRole('link', { name: 'Show' }).click();
+  await region(page, 'Agents and their channels').waitFor();
+});
+
+test('the filled channel has no finding of axe in light and in dark, and fits into 420 pixels', async () => {
+  for (const options of [{ colorScheme: 'light', viewport: { width: 420, height: 800 } }, { colorScheme: 'dark' }]) {
+    const { process, page } = await onChannel({ channels: channels({ stuck: 'the disk is full' }) }, CHANNEL, options);
+    process.answers.channel_check = { version: '0', platform: 'x', ok: true, checks: [{ name: 'channel app', state: 'ok', found: '#agent-log: the bot may read and write' }] };
+    await page.getByRole('button', { name: 'Check now' }).click();
+    await page.getByText('The bot hears and speaks.').waitFor();
+    await page.getByRole('button', { name: 'Another agent' }).click();
+    await page.getByLabel('One transcript').check();
+    await page.getByLabel('How your messages reach the agent').selectOption('tmux');
+    assert.deepEqual(await axe(page), [], options.colorScheme);
+    assert.ok((await overflow(page)) <= 0, options.colorScheme);
+    assert.deepEqual(page.complaints, []);
+  }
+});
