@@ -137,6 +137,13 @@ limits! {
     TOOL_PROMPT_MAX: usize = 200, "characters", "What another agent was asked, below its name.";
     DIFF_LINES: usize = 15, "lines", "What is shown of a change; the others are counted.";
     DIFF_MAX: usize = 1500, "characters", "What is shown of a change of long lines; fits one message.";
+    DISCOVERY_NAMES: usize = 5000, "names", "Names of one folder that are looked at when transcripts are looked for.";
+    DISCOVERY_FOLDERS: usize = 200, "folders", "Folders of projects, or of days, that are looked into.";
+    DISCOVERY_RECORDS: usize = 100, "records", "Notes of running agents about themselves that are read, the newest first.";
+    DISCOVERY_FILES: usize = 50, "files", "Transcripts of one agent whose beginning is read, the newest first.";
+    DISCOVERY_HEAD: u64 = 256 << 10, "bytes", "Beginning of a transcript in which its session is looked for; Codex writes its instructions into the first line.";
+    DISCOVERY_FOUND: usize = 50, "transcripts", "Transcripts that are shown.";
+    DISCOVERY_PARENTS: usize = 6, "processes", "Processes above the one that asks.";
     DISCOVERY_SKEW: Duration = secs(120), "time", "How much later than its record was written a process may have begun and still be the one that wrote it.";
     DISCOVERY_FRESH: Duration = secs(30), "time", "Of transcripts without a living session, those written within this time of the newest are all candidates.";
 }

@@ -43,9 +43,9 @@ impl SessionRecord {
     }
 }
 
-/// What the first line of a Codex rollout says of its session.
+/// What a transcript says of the session that writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollout {
+pub struct Origin {
     /// The session.
     pub session: String,
     /// Where it works.
@@ -54,15 +54,25 @@ pub struct Rollout {
     pub interactive: bool,
 }
 
-impl Rollout {
-    /// Reads it; nothing, if the line is of another kind.
-    pub fn read(line: &[u8]) -> Option<Rollout> {
+impl Origin {
+    /// Reads it from the first line of a Codex rollout, or from one of the first lines of a Claude Code or generic transcript;
+    /// nothing, if the line does not say so much.
+    pub fn read(line: &[u8]) -> Option<Origin> {
         let line: Value = serde_json::from_slice(line).ok()?;
-        let meta = line.get("payload").filter(|_| text(&line, "type") == Some("session_meta"))?;
-        Some(Rollout {
-            session: text(meta, "id")?.to_owned(),
-            cwd: text(meta, "cwd")?.to_owned(),
-            interactive: matches!(text(meta, "source"), Some("cli" | "vscode")),
+        if text(&line, "type") == Some("session_meta") {
+            let meta = line.get("payload")?;
+            return Some(Origin {
+                session: text(meta, "id")?.to_owned(),
+                cwd: text(meta, "cwd")?.to_owned(),
+                interactive: matches!(text(meta, "source"), Some("cli" | "vscode")),
+            });
+        }
+        let of_agent = line.get("isSidechain").and_then(Value::as_bool) == Some(true);
+        let of_script = text(&line, "entrypoint").is_some_and(|from| from.starts_with("sdk"));
+        Some(Origin {
+            session: text(&line, "sessionId")?.to_owned(),
+            cwd: text(&line, "cwd")?.to_owned(),
+            interactive: !of_agent && !of_script,
         })
     }
 }

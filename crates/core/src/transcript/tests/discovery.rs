@@ -1,4 +1,4 @@
-use crate::transcript::discovery::{Candidate, Claim, Process, Rollout, SessionRecord, best, slugs};
+use crate::transcript::discovery::{Candidate, Claim, Origin, Process, SessionRecord, best, slugs};
 
 const NOW: u64 = 1_796_092_000_000;
 
@@ -125,11 +125,26 @@ fn the_folder_of_a_project_is_named_as_its_agent_names_it() {
 fn the_first_line_of_a_rollout_names_its_session_and_who_began_it() {
     let real = include_str!("../samples/codex-0.171.0.jsonl").lines().next().unwrap();
     let session = "01a22f6e-6de0-7791-bf62-8ad7b118a134".to_owned();
-    let script = Rollout { session, cwd: "/home/ann/project".into(), interactive: false };
-    assert_eq!(Rollout::read(real.as_bytes()), Some(script.clone()));
+    let script = Origin { session, cwd: "/home/ann/project".into(), interactive: false };
+    assert_eq!(Origin::read(real.as_bytes()), Some(script.clone()));
     for (source, interactive) in [(r#""cli""#, true), (r#""vscode""#, true), (r#"{"subagent":"review"}"#, false)] {
         let line = real.replace(r#""source":"exec""#, &format!("\"source\":{source}"));
-        assert_eq!(Rollout::read(line.as_bytes()), Some(Rollout { interactive, ..script.clone() }));
+        assert_eq!(Origin::read(line.as_bytes()), Some(Origin { interactive, ..script.clone() }));
     }
-    assert_eq!(Rollout::read(br#"{"type":"response_item","payload":{"id":"x","cwd":"/"}}"#), None);
+    assert_eq!(Origin::read(br#"{"type":"response_item","payload":{"id":"x","cwd":"/"}}"#), None);
+}
+
+#[test]
+fn the_first_line_of_claude_code_that_says_where_it_works_names_its_session_and_who_began_it() {
+    let real = include_str!("../samples/claude-code-2.1.197.jsonl");
+    let said = real.lines().find_map(|line| Origin::read(line.as_bytes())).unwrap();
+    let session = "07566a7d-7b45-45e4-b084-8b0389d294c1".to_owned();
+    let script = Origin { session, cwd: "/home/ann/project".into(), interactive: false };
+    assert_eq!(said, script);
+    let person = real.replace("sdk-cli", "cli");
+    let said = person.lines().find_map(|line| Origin::read(line.as_bytes()));
+    assert_eq!(said, Some(Origin { interactive: true, ..script.clone() }));
+    let agent = person.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
+    assert_eq!(agent.lines().find_map(|line| Origin::read(line.as_bytes())), Some(script));
+    assert_eq!(Origin::read(br#"{"type":"user","message":{"content":"hello"}}"#), None);
 }
