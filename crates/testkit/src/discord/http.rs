@@ -23,10 +23,11 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The method and the path, with `*` for every id.
+    /// The method and the path, with `*` for every id and every token.
     pub fn route(&self) -> String {
         let is_id = |part: &str| part.len() > 3 && part.bytes().all(|b| b.is_ascii_digit());
-        let parts = self.path.iter().map(|part| if is_id(part) { "*" } else { part });
+        let varies = |part: &str| is_id(part) || part.starts_with(super::people::TOKEN);
+        let parts = self.path.iter().map(|part| if varies(part) { "*" } else { part });
         format!("{} {}", self.method, parts.collect::<Vec<_>>().join("/"))
     }
 }

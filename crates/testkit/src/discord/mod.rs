@@ -5,8 +5,6 @@ mod gateway;
 mod http;
 mod people;
 mod rest;
-#[cfg(test)]
-mod tests;
 mod world;
 
 use std::net::SocketAddr;
@@ -15,7 +13,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 pub use people::Written;
 use world::World;
@@ -112,14 +110,17 @@ impl FakeDiscord {
         let world = Mutex::new(World::new(http, gateway));
         let shared = Arc::new(Shared { world, changed: watch::Sender::new(0), http, gateway });
         let (for_rest, for_ws) = (Arc::clone(&shared), Arc::clone(&shared));
+        // Connections end with the loop that took them.
         let rest = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = rest.accept().await {
-                tokio::spawn(http::serve(stream, Arc::clone(&for_rest)));
+                connections.spawn(http::serve(stream, Arc::clone(&for_rest)));
             }
         });
         let ws = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = ws.accept().await {
-                tokio::spawn(gateway::serve(stream, Arc::clone(&for_ws)));
+                connections.spawn(gateway::serve(stream, Arc::clone(&for_ws)));
             }
         });
         FakeDiscord { shared, tasks: vec![rest.abort_handle(), ws.abort_handle()] }
@@ -206,6 +207,11 @@ impl FakeDiscord {
     /// The bots may not look into a channel any more, or may again.
     pub fn forbid(&self, channel: u64, forbidden: bool) {
         self.shared.change(|world| world.forbid(channel, forbidden));
+    }
+
+    /// The bots may not write in a channel any more, or may again.
+    pub fn silence(&self, channel: u64, silent: bool) {
+        self.shared.change(|world| world.silence(channel, silent));
     }
 
     /// Removes a channel.

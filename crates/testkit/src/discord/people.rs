@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::FakeDiscord;
 use super::world::{Channel, File, GUILD, Interaction, Message, World};
 
+/// How tokens of interactions begin.
+pub(super) const TOKEN: &str = "interaction-token-";
+
 /// A message that a person writes.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
@@ -115,7 +118,7 @@ impl FakeDiscord {
 
 fn interact(world: &mut World, kind: u8, channel: u64, user: u64, data: Value, message: Option<Value>) -> u64 {
     let id = world.mint();
-    let token = format!("interaction-token-{id}");
+    let token = format!("{TOKEN}{id}");
     let app = world.tokens.values().next().copied().unwrap_or_default();
     let mut shown = json!({
         "id": id.to_string(), "application_id": app.to_string(), "type": kind, "data": data, "token": token, "version": 1,

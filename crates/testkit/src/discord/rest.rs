@@ -73,6 +73,14 @@ impl World {
                 there.push(request.body.clone());
                 Reply::json(201, &request.body)
             }
+            ("GET", ["applications", "@me"]) => {
+                let flags = if self.intents & super::MESSAGE_CONTENT == 0 { 0 } else { 1 << 19 };
+                Reply::json(200, &json!({"id": bot.to_string(), "flags": flags}))
+            }
+            ("GET", ["guilds", _]) => Reply::json(200, &self.guild()),
+            ("GET", ["guilds", _, "members", member]) if number(member) == bot => {
+                Reply::json(200, &json!({"user": self.user(bot), "roles": []}))
+            }
             (method, ["channels", channel, rest @ ..]) => {
                 let id = number(channel);
                 match self.channels.get(&id) {
@@ -101,6 +109,7 @@ impl World {
                 Reply::none()
             }
             ("GET", ["messages"]) => self.list(request, id),
+            ("POST", ["messages"]) if self.silent.contains(&id) => Reply::refusal(403, 50013, "Missing Permissions"),
             ("POST", ["messages"]) => match self.count(bot, id) {
                 Ok(headers) => {
                     let mut reply = self.post(request, bot, id);
@@ -150,7 +159,7 @@ impl World {
         if content.is_empty() {
             return Reply::refusal(400, 50006, "Cannot send an empty message");
         }
-        if nonce.as_ref().is_some_and(|nonce| nonce.len() > 25) {
+        if nonce.as_ref().is_some_and(|nonce| nonce.chars().count() > 25) {
             return bad_form("nonce", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
         }
         let components = if body["components"].is_array() { body["components"].clone() } else { json!([]) };

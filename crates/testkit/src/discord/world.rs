@@ -1,6 +1,6 @@
 //! What the service knows: bots, people, channels, messages, sessions; and what tests may see of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,11 @@ use super::{ALL_INTENTS, Fault, MESSAGE_CONTENT};
 const EPOCH: u64 = 1_420_070_400_000;
 /// The server in which every channel is.
 pub(super) const GUILD: u64 = 100_000_000_000_000_001;
+
+const SEND: u64 = 1 << 11;
+const SEND_IN_THREADS: u64 = 1 << 38;
+/// What everybody may do in that server: see, write, read back, react.
+const EVERYBODY: u64 = 1 << 10 | SEND | 1 << 16 | 1 << 6 | SEND_IN_THREADS;
 
 /// A message that a bot asked for, in the order of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +162,8 @@ pub(super) struct World {
     /// Of each bot in each channel: messages, and until when they count.
     pub buckets: BTreeMap<(u64, u64), (u32, Instant)>,
     pub intents: u64,
+    /// Channels in which bots may not write.
+    pub silent: BTreeSet<u64>,
     pub limit: Option<(u32, Duration)>,
     pub heartbeat: Duration,
     pub identifies_left: u32,
@@ -183,6 +190,7 @@ impl World {
             nonces: Vec::new(),
             buckets: BTreeMap::new(),
             intents: ALL_INTENTS,
+            silent: BTreeSet::new(),
             limit: Some((5, Duration::from_secs(5))),
             heartbeat: Duration::from_millis(41_250),
             identifies_left: 1000,
@@ -235,8 +243,22 @@ impl World {
         }
     }
 
+    /// Bots may not write in a channel any more, or may again.
+    pub fn silence(&mut self, channel: u64, silent: bool) {
+        if silent {
+            self.silent.insert(channel);
+        } else {
+            self.silent.remove(&channel);
+        }
+    }
+
     pub fn delete(&mut self, channel: u64) {
         self.channels.remove(&channel);
+    }
+
+    pub fn guild(&self) -> Value {
+        let role = json!({"id": GUILD.to_string(), "name": "@everyone", "permissions": EVERYBODY.to_string()});
+        json!({"id": GUILD.to_string(), "name": "Workshop", "roles": [role]})
     }
 
     pub fn user(&self, id: u64) -> Value {
@@ -254,6 +276,10 @@ impl World {
         if channel.kind != 1 {
             shown["guild_id"] = GUILD.to_string().into();
             shown["name"] = format!("channel-{id}").into();
+        }
+        if self.silent.contains(&id) {
+            let deny = (SEND | SEND_IN_THREADS).to_string();
+            shown["permission_overwrites"] = json!([{"id": GUILD.to_string(), "type": 0, "allow": "0", "deny": deny}]);
         }
         if let Some(parent) = channel.parent {
             shown["parent_id"] = parent.to_string().into();

@@ -1,0 +1,89 @@
+//! What is heard.
+
+use holdfast_testkit::discord::Written;
+
+use super::*;
+
+#[tokio::test]
+async fn a_message_says_who_wrote_what_and_where() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    let files = vec![("a.png".to_owned(), "image/png".to_owned(), vec![1, 2, 3])];
+    let id = service.write(place, ann, Written { text: "  look  ".into(), reply_to: None, files });
+    let heard = ears.message().await;
+    assert_eq!((heard.id, heard.channel, heard.parent), (message(id), channel(place), None));
+    assert_eq!((heard.author.as_str(), heard.author_name.as_str()), (ann.to_string().as_str(), "ann"));
+    assert_eq!((heard.text.as_str(), heard.direct, heard.bot, heard.mentions_us), ("look", false, false, false));
+    let file = &heard.attachments[0];
+    assert_eq!((file.name.as_str(), file.kind.as_str(), file.size), ("a.png", "image/png", 3));
+    assert_eq!(heard.at, (id >> 22) + 1_420_070_400_000);
+    assert!(heard.age < PATIENCE, "{:?}", heard.age);
+}
+
+#[tokio::test]
+async fn naming_the_bot_or_answering_it_is_told_and_its_name_goes() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    service.write(place, ann, format!("<@{BOT}> /status").as_str());
+    let heard = ears.message().await;
+    assert_eq!((heard.text.as_str(), heard.mentions_us), ("/status", true));
+    let ours = stand.bot.send(&draft(place, "done")).await.unwrap();
+    let Event::Ours(there, which) = ears.next().await else { panic!() };
+    assert_eq!((there, &which), (channel(place), &ours));
+    let reply_to = ours.as_str().parse().ok();
+    service.write(place, ann, Written { text: "thanks".into(), reply_to, files: Vec::new() });
+    let heard = ears.message().await;
+    assert_eq!((heard.text.as_str(), heard.mentions_us), ("thanks", true));
+}
+
+#[tokio::test]
+async fn other_bots_are_told_from_people() {
+    let stand = stand().await;
+    let place = stand.service.channel();
+    let mut ears = stand.listen().await;
+    stand.service.bot(BOT + 1);
+    stand.service.write(place, BOT + 1, "beep");
+    let heard = ears.message().await;
+    assert_eq!((heard.text.as_str(), heard.bot), ("beep", true));
+}
+
+#[tokio::test]
+async fn threads_belong_to_their_channel_and_private_conversations_to_nobody() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let before = service.thread(place);
+    let mut ears = stand.listen().await;
+    let (since, private) = (service.thread(place), service.direct());
+    for (there, parent, direct) in
+        [(before, Some(channel(place)), false), (since, Some(channel(place)), false), (private, None, true)]
+    {
+        service.write(there, ann, "hey");
+        let heard = ears.message().await;
+        assert_eq!((heard.channel, heard.parent, heard.direct), (channel(there), parent, direct));
+    }
+    service.write(private, ann, "again");
+    ears.message().await;
+    assert_eq!(service.seen().count("a", "GET channels/*"), 1, "only the conversation was asked for, and once");
+}
+
+#[tokio::test]
+async fn many_messages_come_in_order_however_slowly_they_are_taken() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    stand.bot.connect().await.unwrap();
+    let mut ears = stand.hear(1);
+    assert!(matches!(ears.next().await, Event::Ready));
+    for n in 0..1000 {
+        service.write(place, ann, n.to_string().as_str());
+    }
+    for n in 0..1000 {
+        assert_eq!(ears.message().await.text, n.to_string());
+    }
+    assert_eq!(service.seen().identified.len(), 1);
+}
