@@ -96,19 +96,15 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
 
     /// Whether the service gives the bot the text of what people write; for good: it does not, and what a person does about it.
     /// Changes nothing there.
-    fn hears(&self) -> BoxFuture<'_, Result<(), Failed>> {
-        Box::pin(async { Ok(()) })
-    }
+    fn hears(&self) -> BoxFuture<'_, Result<(), Failed>>;
 
     /// What the bot finds where a channel should be. Changes nothing there.
-    fn place<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Place, SendError>> {
-        Box::pin(async { Ok(Place { name: channel.as_str().into(), lacks: Vec::new() }) })
-    }
+    fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>>;
 }
 
 /// A channel, as the bot finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Examined {
     /// As people call it, such as `#agent-log in Workshop`.
     pub name: String,
     /// Permissions that the bot needs there and does not have, as the service names them.

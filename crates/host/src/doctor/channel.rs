@@ -78,7 +78,7 @@ fn failed(name: &str, why: Failed) -> Check {
 
 async fn place(backend: &dyn ChannelBackend, name: &str, channel: &str) -> Check {
     let Ok(channel) = ChannelId::parse(channel) else { return Check::failed(name, "this is no id of a channel") };
-    match backend.place(&channel).await {
+    match backend.examine(&channel).await {
         Ok(place) if place.lacks.is_empty() => Check::ok(name, format!("{}: the bot may read and write", place.name)),
         Ok(place) => Check::failed(name, format!("{}: the bot lacks {}", place.name, place.lacks.join(", ")))
             .advise("give its role these permissions in the channel"),

@@ -54,10 +54,12 @@ pub async fn setup(folders: &Folders, args: Setup) -> Result<ExitCode, Failure> 
         let set = BTreeMap::from([("channel".to_owned(), json!(channel)), ("project".to_owned(), project)]);
         ask(&dirs, Ask::ChannelBind { name, set }).await?;
     }
-    let found = report(&ask(&dirs, Ask::ChannelCheck { channel: None }).await?)?;
-    if !folders.json {
-        print::line(found.checks_text().trim_end());
+    if folders.json && bound.is_none() {
+        return Ok(ExitCode::SUCCESS);
     }
+    let answer = ask(&dirs, Ask::ChannelCheck { channel: None }).await?;
+    let found = report(&answer)?;
+    told(folders, &answer, found.checks_text().trim_end())?;
     let Some(name) = bound else {
         return Ok(ExitCode::SUCCESS);
     };

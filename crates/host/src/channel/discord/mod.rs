@@ -4,6 +4,7 @@
 mod actions;
 mod connection;
 mod events;
+mod examine;
 mod gateway;
 mod history;
 mod outcome;
@@ -33,7 +34,7 @@ use tokio::sync::mpsc;
 use twilight_gateway::queue::InMemoryQueue;
 use url::Url;
 
-use super::{BadChannel, Bot, ChannelBackend, Event};
+use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
 use actions::Pressed;
 use gateway::Gateway;
 use places::Places;
@@ -169,5 +170,13 @@ impl ChannelBackend for Discord {
 
     fn reset(&self) {
         self.rest.reset();
+    }
+
+    fn hears(&self) -> BoxFuture<'_, Result<(), Failed>> {
+        self.hears_text().boxed()
+    }
+
+    fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>> {
+        self.examined(channel).boxed()
     }
 }

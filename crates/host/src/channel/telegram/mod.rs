@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::http::{Http, NotFetched};
-use super::{BadChannel, Bot, ChannelBackend, Event};
+use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
 use outcome::Refused;
 use updates::{Conversation, Update};
 
@@ -329,6 +329,29 @@ impl ChannelBackend for Telegram {
     fn reset(&self) {
         self.http.reset();
     }
+
+    fn hears(&self) -> BoxFuture<'_, Result<(), Failed>> {
+        // What a group lets it hear, it is told nowhere.
+        async { Ok(()) }.boxed()
+    }
+
+    fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>> {
+        async move {
+            let chat: Chat = self
+                .call("getChat", json!({"chat_id": channel.as_str()}), limits::CHANNEL_REQUEST)
+                .await
+                .map_err(Refused::not_sent)?;
+            let name = chat.title.or(chat.username).unwrap_or_else(|| channel.to_string());
+            Ok(Examined { name, lacks: Vec::new() })
+        }
+        .boxed()
+    }
+}
+
+#[derive(Deserialize)]
+struct Chat {
+    title: Option<String>,
+    username: Option<String>,
 }
 
 const NO_TOKEN: BadChannel =
