@@ -2,7 +2,8 @@
 //!
 //! `new/` has the message to be taken next, one at a time, as `<number>.json`: a [`Letter`]. It appears as a whole. Whoever takes it moves
 //! or deletes the file; that is the acknowledgement, and the next message follows. After a crash a message may appear again
-//! under the same name. `stop` appears beside `new/` when somebody wants the agent to stop; whoever obeys deletes it.
+//! under the same name. `stop` appears beside `new/` when somebody wants the agent to stop; whoever obeys deletes it. `given`
+//! is ours: the id of the last message that was put there, so that one that was taken while nobody looked is not put there again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,9 @@ impl InboxAgent {
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
         let new = self.folder.join("new");
         let name = format!("{:012}.json", message.seq);
-        let file = new.join(&name);
+        let (file, given) = (new.join(&name), self.folder.join("given"));
+        let letter = Letter::of(&message.incoming, prepared);
+        let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
         // Before the file is there: whoever takes it at once must be noticed.
         let gone = Arc::new(Notify::new());
         let wake = Arc::clone(&gone);
@@ -44,11 +47,14 @@ impl InboxAgent {
         if let Err(e) = &watcher {
             tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
         }
-        let letter = serde_json::to_vec_pretty(&Letter::of(&message.incoming, prepared)).map_err(|e| e.to_string())?;
-        // Made beside it: nobody sees a half of it, or a name that will go.
-        let made = self.folder.join(name);
-        put(&made, letter).await?;
-        tokio::fs::rename(&made, &file).await.map_err(|e| format!("{}: {e}", file.display()))?;
+        if !is_given {
+            let (id, text) = (letter.id.clone(), serde_json::to_vec_pretty(&letter).map_err(|e| e.to_string())?);
+            // Made beside it: nobody sees a half of it, or a name that will go.
+            let made = self.folder.join(name);
+            put(&made, text).await?;
+            tokio::fs::rename(&made, &file).await.map_err(|e| format!("{}: {e}", file.display()))?;
+            put(&given, id.into_bytes()).await?;
+        }
         while file.exists() {
             drop(tokio::time::timeout(limits::INBOX_POLL, gone.notified()).await);
         }

@@ -190,8 +190,5 @@ fn clean(incoming: &Incoming) -> Incoming {
         attachment.name = one_line(&name, limits::INBOX_NAME_MAX);
         attachment.kind = one_line(&attachment.kind, limits::INBOX_NAME_MAX);
     }
-    if clean.text.trim().is_empty() && !clean.attachments.is_empty() {
-        clean.text = "(attachment)".to_owned();
-    }
     clean
 }

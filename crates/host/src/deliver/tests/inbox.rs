@@ -38,6 +38,21 @@ async fn what_the_last_holder_left_is_the_same_file_again() {
     assert_eq!(new_files(&folder), ["000000000001.json"]);
 }
 
+#[tokio::test]
+async fn what_was_taken_while_nobody_looked_is_not_put_there_again() {
+    let bench = Bench::new();
+    let folder = inbox_folder(bench.folder.path(), "app");
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
+    until(|| folder.join("given").exists()).await;
+    delivery.abort();
+    assert!(delivery.await.unwrap_err().is_cancelled());
+    std::fs::remove_file(folder.join("new/000000000001.json")).unwrap();
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    assert_eq!(agent.deliver(&said(1, "hello"), &Prepared::default()).await, Ok(()));
+    assert!(new_files(&folder).is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_sender_hears_once_that_nobody_takes_it_and_later_tries_wait() {
     let bench = Bench::new();

@@ -85,10 +85,18 @@ async fn reply(server: &Server, id: &Value, arguments: Value) -> Result<String, 
         return Err(format!("message is longer than {} bytes", limits::API_BODY_MAX / 2));
     }
     // The same for each try at this request: an answer that was lost must not make two messages.
-    let key = format!("{}-{id}", server.instance);
+    let key = format!("{}-{:016x}", server.instance, hash(id));
     let order = Say { at: server.at.clone(), text: message, reply_to, key };
     through(server, |holder| say(holder, &order)).await?;
     Ok("sent".to_owned())
+}
+
+/// An id of any length, as a part of a key.
+fn hash(id: &Value) -> u64 {
+    use std::hash::{Hash as _, Hasher as _};
+    let mut hasher = std::hash::DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 async fn fetch(server: &Server, arguments: Value) -> Result<String, String> {

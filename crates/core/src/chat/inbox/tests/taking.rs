@@ -118,14 +118,14 @@ fn a_flood_while_fetching_is_fetched_as_well() {
 }
 
 #[test]
-fn what_steers_a_terminal_is_removed_and_a_file_alone_has_a_text() {
+fn what_steers_a_terminal_is_removed_and_a_file_alone_is_taken() {
     let mut world = World::new(Adapter::Tmux);
     world.hear(message(1, "a\u{1b}[201~\u{7}b\r\n\tc\u{9b}d\0"));
     assert_eq!(world.texts(), ["a[201~b\n\tcd"]);
     world.answer(Ok(()));
     world.hear(with_file(2, "  "));
     let row = &world.rows[&2].incoming;
-    assert_eq!((row.text.as_str(), row.attachments[0].name.as_str()), ("(attachment)", "a_b_.png"));
+    assert_eq!((row.text.as_str(), row.attachments[0].name.as_str()), ("  ", "a_b_.png"));
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! `holdfast channel ask`: prompts of agents that people answer by a click.
+
+use std::process::{Output, Stdio};
+
+use holdfast_testkit::discord::Post;
+use holdfast_testkit::process::{Signal, send};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Child;
+
+use super::stage::{PATIENCE, Stage};
+
+/// A hook that was started by an agent in the project.
+struct Hook(Child);
+
+impl Hook {
+    async fn start(stage: &Stage, event: &str, more: Value) -> Hook {
+        let mut told = json!({
+            "session_id": "s1",
+            "transcript_path": "/none.jsonl",
+            "cwd": stage.home.workspace(),
+            "hook_event_name": event,
+            "tool_name": "Bash",
+            "tool_input": {"command": "rm -rf build", "description": "Cleans up"},
+        });
+        for (key, value) in more.as_object().expect("an object") {
+            told[key] = value.clone();
+        }
+        let mut command = stage.home.command(&["channel", "ask"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the hook");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(told.to_string().as_bytes()).await.expect("it reads");
+        Hook(child)
+    }
+
+    async fn ends(self) -> Output {
+        tokio::time::timeout(PATIENCE, self.0.wait_with_output()).await.expect("its end in time").expect("its output")
+    }
+
+    /// What it tells its agent.
+    async fn answers(self) -> Value {
+        let output = self.ends().await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn kill(&self, signal: Signal) {
+        let pid = i32::try_from(self.0.id().expect("it runs")).expect("a pid");
+        send(pid, signal);
+    }
+}
+
+async fn prompt(stage: &Stage) -> Post {
+    stage.said("a prompt", |text| text.contains("asks for leave")).await
+}
+
+async fn becomes(stage: &Stage, prompt: &Post, what: &str) {
+    let ends = |text: &str| text.ends_with(what);
+    let edited = |seen: &holdfast_testkit::discord::Seen| {
+        seen.edits.iter().any(|(message, text, buttons)| *message == prompt.message && ends(text) && *buttons == 0)
+    };
+    stage.discord.until(what, edited).await;
+}
+
+#[tokio::test]
+async fn a_click_decides_and_the_message_says_what_became_of_it() {
+    let stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    assert_eq!(shown.content, "🔐 **Bash** asks for leave\nCleans up\n```\nrm -rf build\n```");
+    assert_eq!(stage.presses(&shown, ":allow").await, "Allowed by Ann");
+    assert_eq!(
+        hook.answers().await,
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
+            "permissionDecisionReason": "Ann allowed it in the channel"}})
+    );
+    becomes(&stage, &shown, "Allowed by Ann").await;
+    assert_eq!(stage.presses(&shown, ":deny").await, "This is over: allowed by Ann.");
+}
+
+#[tokio::test]
+async fn a_tool_that_was_allowed_for_the_session_asks_once() {
+    let stage = Stage::with("").await;
+    let suggestions = json!({"permission_suggestions": []});
+    let hook = Hook::start(&stage, "PermissionRequest", suggestions.clone()).await;
+    let shown = prompt(&stage).await;
+    stage.presses(&shown, ":session").await;
+    let decision = json!({"behavior": "allow", "updatedPermissions": [{"type": "addRules",
+        "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}]});
+    let expected = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}});
+    assert_eq!(hook.answers().await, expected);
+    let again = Hook::start(&stage, "PermissionRequest", suggestions).await;
+    assert_eq!(again.answers().await, expected);
+    assert_eq!(stage.discord.seen().posts.len(), 1);
+    let denied = Hook::start(&stage, "PermissionRequest", json!({"session_id": "s2"})).await;
+    let seen = stage.discord.until("another session's prompt", |seen| seen.posts.len() == 2).await;
+    stage.presses(&seen.posts[1], ":deny").await;
+    let decision = json!({"behavior": "deny", "message": "Ann denied it in the channel"});
+    let expected = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}});
+    assert_eq!(denied.answers().await, expected);
+}
+
+#[tokio::test]
+async fn a_prompt_survives_that_holdfast_is_killed() {
+    let mut stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    stage.dies_and_comes_again().await;
+    assert_eq!(stage.presses(&shown, ":allow").await, "Allowed by Ann");
+    assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "allow");
+    assert_eq!(stage.discord.seen().texts(stage.channel).len(), 1, "there is one prompt");
+    becomes(&stage, &shown, "Allowed by Ann").await;
+}
+
+#[tokio::test]
+async fn a_hook_that_ends_takes_its_prompt_back_and_a_late_click_is_told_so() {
+    let stage = Stage::with("").await;
+    for (nth, signal) in [Signal::SIGTERM, Signal::SIGKILL].into_iter().enumerate() {
+        let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+        let seen = stage.discord.until("a prompt", |seen| seen.posts.len() == nth + 1).await;
+        hook.kill(signal);
+        let output = hook.ends().await;
+        assert!(!output.status.success() && output.stdout.is_empty(), "its agent is told nothing");
+        becomes(&stage, &seen.posts[nth], "Decided at the terminal").await;
+        assert_eq!(stage.presses(&seen.posts[nth], ":allow").await, "This is over: decided at the terminal.");
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_terminal_decides() {
+    let stage = Stage::with("").await;
+    let elsewhere = Hook::start(&stage, "PreToolUse", json!({"cwd": "/"})).await;
+    let decision = |answer: Value| answer["hookSpecificOutput"]["permissionDecision"].clone();
+    assert_eq!(decision(elsewhere.answers().await), "ask");
+    stage.home.ok(&["seat", "release"]).await;
+    let no_seat = Hook::start(&stage, "PreToolUse", json!({})).await;
+    assert_eq!(decision(no_seat.answers().await), "ask");
+    let dialog = Hook::start(&stage, "PermissionRequest", json!({})).await.ends().await;
+    assert!(dialog.status.success() && dialog.stdout.is_empty(), "the dialog is shown");
+    assert!(stage.discord.seen().posts.is_empty());
+}
+
+#[tokio::test]
+async fn a_stranger_decides_nothing() {
+    let stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    let eve = stage.discord.person("Eve");
+    let allow = shown.buttons.iter().find(|button| button.ends_with(":allow")).expect("a button");
+    let click = stage.discord.click(stage.channel, shown.message, eve, allow);
+    let told =
+        |seen: &holdfast_testkit::discord::Seen| seen.acknowledged.get(&click).is_some_and(|ack| !ack.texts.is_empty());
+    let seen = stage.discord.until("an answer to Eve", told).await;
+    assert_eq!(seen.acknowledged[&click].texts, [("You may not do this here.".to_owned(), true)]);
+    assert_eq!(stage.presses(&shown, ":deny").await, "Denied by Ann");
+    assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "deny");
+}

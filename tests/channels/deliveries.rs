@@ -1,0 +1,151 @@
+//! What people write reaches their agent, once, or they are told.
+
+use holdfast_testkit::discord::Written;
+use holdfast_testkit::home::Home;
+use serde_json::Value;
+
+use super::stage::{Stage, program};
+
+#[tokio::test]
+async fn a_message_is_the_input_of_the_agents_program() {
+    let home = Home::new();
+    program(&home, "agent", r#"cat > "$1/got.new" && mv "$1/got.new" "$1/got""#);
+    let stage = Stage::in_home(home, "", "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
+    let message = stage.says("Hello, `agent`\nhow are you?");
+    let got = stage.reads("got", |text| !text.is_empty()).await;
+    let (heading, text) = got.split_once("\n\n").expect("a heading");
+    let expected = format!("From: Ann ({})\nChannel: {}\nMessage: {message}\nTime: ", stage.ann, stage.channel);
+    assert!(heading.starts_with(&expected), "{heading}");
+    assert_eq!(text, "Hello, `agent`\nhow are you?\n");
+}
+
+#[tokio::test]
+async fn a_failed_delivery_is_told_to_its_sender_and_tried_again() {
+    let home = Home::new();
+    program(&home, "agent", r#"[ -e "$1/well" ] || { echo "no session" >&2; exit 4; }; cat > "$1/got""#);
+    let stage = Stage::in_home(home, "", "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
+    let message = stage.says("Hello");
+    let told = stage.said("the failure", |text| text.starts_with("Not delivered yet")).await;
+    assert!(told.content.ends_with("ended with code 4: no session"), "{}", told.content);
+    assert_eq!(told.reply_to, Some(message));
+    std::fs::write(stage.path("well"), "").expect("the cure");
+    stage.said("the delivery", |text| text == "Delivered now.").await;
+    assert!(stage.reads("got", |text| !text.is_empty()).await.ends_with("\n\nHello\n"));
+}
+
+#[tokio::test]
+async fn stop_ends_the_agents_program_and_what_follows_is_delivered() {
+    let home = Home::new();
+    let script = r#"read line; text=$(tail -1)
+        echo "$text" >> "$1/log"
+        if [ "$text" = long ]; then sleep 1000 & wait; echo ended >> "$1/log"; fi"#;
+    program(&home, "agent", script);
+    let stage = Stage::in_home(home, "", "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
+    stage.says("long");
+    stage.reads("log", |text| text == "long\n").await;
+    stage.says("/stop");
+    stage.said("an answer", |text| text == "Stopped.").await;
+    stage.says("next");
+    assert_eq!(stage.reads("log", |text| text.ends_with("next\n")).await, "long\nnext\n");
+}
+
+/// A holder is killed while the agent's program has the message.
+async fn perhaps(stage: &mut Stage, began: &str) {
+    let message = stage.says("Deploy");
+    stage.reads(began, |text| text == "x\n").await;
+    stage.dies_and_comes_again().await;
+    let told = stage.said("the doubt", |text| text.starts_with("This was perhaps delivered")).await;
+    assert_eq!((told.reply_to, told.buttons.len()), (Some(message), 1));
+    assert_eq!(stage.reads(began, |_| true).await, "x\n", "it is not delivered again by itself");
+    std::fs::write(stage.path("go"), "").expect("a mark");
+    stage.presses(&told, "").await;
+    stage.reads(began, |text| text == "x\nx\n").await;
+}
+
+#[tokio::test]
+async fn killed_while_the_agents_program_runs_the_sender_decides() {
+    let home = Home::new();
+    program(&home, "agent", r#"echo x >> "$1/began"; [ -e "$1/go" ] || exec sleep 1000; cat > "$1/got""#);
+    let command = "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]";
+    let mut stage = Stage::in_home(home, "", command).await;
+    perhaps(&mut stage, "began").await;
+    assert!(stage.reads("got", |text| !text.is_empty()).await.ends_with("\n\nDeploy\n"));
+}
+
+#[tokio::test]
+async fn killed_while_a_text_is_pasted_the_sender_decides() {
+    // A tmux that hangs between the paste and its end.
+    let script = r#"home=${0%/bin/tmux}
+        case "$1" in
+        display-message) echo "%1 0 0";;
+        load-buffer) cat > "$home/text";;
+        paste-buffer) echo x >> "$home/began"; [ -e "$home/go" ] || exec sleep 1000;;
+        send-keys) echo "$*" > "$home/keys";;
+        esac"#;
+    let mut home = Home::new();
+    program(&home, "bin/tmux", script);
+    let folder = home.data().parent().expect("a home").join("bin");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("PATH"));
+    home.set("PATH", &path);
+    let mut stage = Stage::in_home(home, "", "deliver = \"tmux\"\npane = \"work:agent\"").await;
+    perhaps(&mut stage, "began").await;
+    assert_eq!(stage.reads("keys", |text| !text.is_empty()).await, "send-keys -t %1 Enter\n");
+    assert_eq!(stage.reads("text", |_| true).await, "Deploy");
+}
+
+#[tokio::test]
+async fn a_message_in_the_agents_folder_survives_a_kill_and_the_next_follows_it() {
+    let mut stage = Stage::with("deliver = \"inbox\"").await;
+    let (first, second) = (stage.says("one"), stage.says("two"));
+    let new = stage.seat().join("inbox/app/new");
+    let take = async |message: u64| {
+        let waiting = async {
+            loop {
+                let entries = std::fs::read_dir(&new).into_iter().flatten().flatten();
+                if let Some(entry) = entries.last()
+                    && let Ok(text) = std::fs::read_to_string(entry.path())
+                    && let Ok(letter) = serde_json::from_str::<Value>(&text)
+                    && letter["meta"]["message_id"] == message.to_string()
+                {
+                    return (entry.path(), letter);
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(super::stage::PATIENCE, waiting).await.expect("the message in time")
+    };
+    take(first).await;
+    stage.dies_and_comes_again().await;
+    let (path, letter) = take(first).await;
+    assert_eq!(letter["content"], "one");
+    std::fs::remove_file(path).expect("taken");
+    let (path, letter) = take(second).await;
+    assert_eq!(letter["content"], "two");
+    std::fs::remove_file(path).expect("taken");
+    stage.says("/stop");
+    stage.said("an answer", |text| text.contains("finds the wish to stop")).await;
+    assert!(stage.seat().join("inbox/app/stop").exists());
+    assert!(!stage.discord.seen().texts(stage.channel).iter().any(|text| text.contains("perhaps")));
+}
+
+#[tokio::test]
+async fn files_and_what_was_said_aloud_come_with_a_message() {
+    let home = Home::new();
+    program(&home, "agent", r#"cat > "$1/got""#);
+    program(&home, "hear", r#"echo "please deploy $(cat "$1")""#);
+    let voice = "voice = [\"$HOME/hear\"]";
+    let stage = Stage::in_home(home, voice, "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
+    let file = |name: &str, kind: &str, bytes: &[u8]| (name.to_owned(), kind.to_owned(), bytes.to_vec());
+    let files = vec![
+        file("shot.png", "image/png", b"\x89PNG"),
+        file("voice.ogg", "audio/ogg", b"now"),
+        file("virus.exe", "application/x-msdownload", b"MZ"),
+    ];
+    stage.discord.write(stage.channel, stage.ann, Written { files, ..Written::default() });
+    let got = stage.reads("got", |text| !text.is_empty()).await;
+    let (heading, text) = got.split_once("\n\n").expect("a heading");
+    let paths: Vec<&str> = heading.lines().filter_map(|line| line.strip_prefix("File: ")).collect();
+    assert_eq!(paths.len(), 2, "{heading}");
+    assert_eq!(std::fs::read(paths[0]).expect("the picture"), b"\x89PNG");
+    assert_eq!(text, "please deploy now\n[attachment not fetched: virus.exe is of kind application/x-msdownload]\n");
+}

@@ -1,0 +1,8 @@
+//! Channels with real processes: a chat service that behaves as Discord does, agents as programs, panes and MCP clients.
+
+#![allow(clippy::expect_used, reason = "a panic is how a test fails")]
+
+mod asks;
+mod deliveries;
+mod mcp;
+mod stage;
