@@ -33,7 +33,6 @@ fn binding(config: &BindingConfig) -> BindingStatus {
         name: config.name.clone(),
         channel: config.channel.clone(),
         adapter: adapter.map(str::to_owned),
-        transcript: config.transcript.clone(),
         session: config.session.clone(),
         ..BindingStatus::default()
     }
@@ -71,7 +70,7 @@ impl Shell {
         let lane: Option<&LaneView> = outbox.lanes.iter().find(|lane| Some(&lane.channel) == source.channel.as_ref());
         let queue = inbox.queues.iter().find(|queue| *queue.binding == *row.name);
         let of = |channel: &ChannelId| self.last_sent.get(channel).copied();
-        row.transcript = source.transcript().map(|transcript| transcript.to_string());
+        row.transcript = source.placed().map(|transcript| transcript.to_string());
         row.session = source.session.lock().clone();
         row.waiting_out = lane.map_or(0, |lane| lane.waiting);
         row.waiting_in = queue.map_or(0, |queue| queue.waiting);

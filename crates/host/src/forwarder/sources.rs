@@ -55,6 +55,8 @@ struct Following {
     number: u64,
     transcript: Arc<str>,
     extraction: Extraction,
+    /// It is known where it begins, or that there is no file yet.
+    placed: bool,
     follower: Follower,
     /// What was read and cannot be taken yet.
     held: Option<(Vec<Entry>, Cursor)>,
@@ -92,6 +94,11 @@ impl Source {
     pub fn transcript(&self) -> Option<&Arc<str>> {
         let next = self.next.as_ref().map(|next| &next.transcript);
         next.or(self.following.as_ref().map(|following| &following.transcript))
+    }
+
+    /// The same, once its beginning is found.
+    pub fn placed(&self) -> Option<&Arc<str>> {
+        self.following.as_ref().filter(|following| following.placed).map(|following| &following.transcript)
     }
 
     pub fn is_following(&self) -> bool {
@@ -330,11 +337,12 @@ impl Shell {
             Ok(follower) => follower,
             Err(e) => return self.trouble(name, Some(format!("it cannot be followed: {e}"))),
         };
+        let size = std::fs::metadata(&*transcript).ok().map(|meta| meta.len());
         let awaited = self.bound.get(name).is_some_and(|bound| bound.transcript == transcript && bound.awaited);
-        let size = std::fs::metadata(&*transcript).map_or(0, |meta| meta.len());
-        let start = match since {
+        let start = match (since, size) {
+            (_, None) => Start::Beginning,
             _ if awaited => Start::Beginning,
-            Some(_) if size <= limits::FORWARDER_REPLAY => Start::Beginning,
+            (Some(_), Some(size)) if size <= limits::FORWARDER_REPLAY => Start::Beginning,
             _ => Start::End,
         };
         // What was read before goes on where it was left, whatever begins anew.
@@ -346,14 +354,29 @@ impl Shell {
         follower.bind(binding);
         self.followers += 1;
         *source.session.lock() = session;
-        source.following = Some(Following { number: self.followers, transcript, extraction, follower, held: None });
+        source.following = Some(Following {
+            number: self.followers,
+            transcript,
+            extraction,
+            placed: size.is_none(),
+            follower,
+            held: None,
+        });
         self.hearing.push(hear(self.followers, hearing));
+        if size.is_none() {
+            self.awaited(name, true);
+        }
     }
 
     pub(super) fn followed(&mut self, (number, followed, hearing): (u64, Option<Followed>, mpsc::Receiver<Followed>)) {
         let is_it = |source: &Source| source.following.as_ref().is_some_and(|following| following.number == number);
         let Some((name, source)) = self.sources.iter_mut().find(|(_, source)| is_it(source)) else { return };
         let name = Arc::clone(name);
+        if let (Some(following), Some(_)) = (&mut source.following, &followed)
+            && !std::mem::replace(&mut following.placed, true)
+        {
+            self.unpublished = true;
+        }
         match followed {
             Some(Followed::Entries { entries, cursor }) => {
                 if let Some(following) = &mut source.following {
