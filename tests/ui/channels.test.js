@@ -30,6 +30,7 @@ async function onChannel(change = {}, channel = CHANNEL, pageOptions = {}) {
     { path: '/home/ann/.claude/projects/-home-ann-app/s-1.jsonl', agent: 'Claude Code', session: 's-1', project: '/home/ann/app', live: true, modified: now - 5 * S },
     { path: '/home/ann/.codex/sessions/rollout-2.jsonl', agent: 'Codex', session: 's-2', project: '/home/ann/site', live: false, modified: now - 500 * S },
   ];
+  process.answers.channel_check = { version: '0.1.0', platform: 'linux', ok: true, checks: [] };
   await page.getByRole('navigation').getByRole('link', { name: 'Channel', exact: true }).click();
   const asked = (command) => process.asked.filter(({ body }) => body?.command === command).map(({ body }) => body);
   return { process, page, asked, kept };
@@ -166,8 +167,10 @@ test('somebody is let in by the code the bot told them, and dismissed again', as
   assert.deepEqual(asked('channel_dismiss'), [{ command: 'channel_dismiss', person: '82' }]);
 });
 
-test('the service is asked what keeps the bot from hearing', async () => {
-  const { process, page } = await onChannel();
+test('the service is asked by itself until a message came through, and when somebody asks', async () => {
+  const { process, page, asked } = await onChannel({}, { ...CHANNEL, binding: [] });
+  const checks = region(page, 'What the service says');
+  await checks.getByText('The bot hears and speaks.').waitFor();
   process.answers.channel_check = {
     version: '0.1.0', platform: 'linux', ok: false,
     checks: [
@@ -175,10 +178,16 @@ test('the service is asked what keeps the bot from hearing', async () => {
       { name: 'message text', state: 'failed', found: 'the message content intent is off', advice: 'switch it on' },
     ],
   };
-  const checks = region(page, 'What the service says');
-  await checks.getByRole('button', { name: 'Check now' }).click();
+  await checks.getByRole('button', { name: 'Check again' }).click();
   await checks.getByText('Something keeps the bot from hearing or speaking.').waitFor();
   await checks.getByText('the message content intent is off').waitFor();
+  assert.equal(asked('channel_check').length, 2);
+});
+
+test('where messages came through nothing is asked by itself', async () => {
+  const { page, asked } = await onChannel({ channels: channels() });
+  await region(page, 'What the service says').getByRole('button', { name: 'Check now' }).waitFor();
+  assert.equal(asked('channel_check').length, 0);
 });
 
 test('the seat is shown with all that is known of it', async () => {

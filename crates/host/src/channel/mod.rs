@@ -175,6 +175,14 @@ fn address(url: Option<&Url>, else_this: &str) -> Result<String, BadChannel> {
     good.then(|| url.as_str().trim_end_matches('/').to_owned()).ok_or(BadChannel::Address)
 }
 
+/// Where a person invites a bot to a place of theirs, at a service that has such an address.
+pub fn invite(service: ChannelService, bot: &str) -> Option<String> {
+    match service {
+        ChannelService::Discord => Some(discord::invite(bot)),
+        ChannelService::Telegram => None,
+    }
+}
+
 /// Under which name a bot's token is kept among the secrets.
 pub fn secret_name(service: ChannelService, bot: &str) -> String {
     format!("channel@{}:{bot}", service.as_str())

@@ -18,9 +18,10 @@ pub async fn examine_channel(dirs: &Dirs, config: &Config, also: Option<&str>) -
 
 /// The bot, what it hears, and where it may speak.
 pub(super) async fn checks(dirs: &Dirs, config: &Config, also: Option<&str>) -> Vec<Check> {
-    if config.channel.backend.is_none() {
+    let Some(service) = config.channel.backend else {
         return vec![Check::skipped("channel", "no channel is set up")];
-    }
+    };
+    let invite = channel::invite(service, config.channel.bot.as_deref().unwrap_or_default());
     let backend = match backend(dirs, config).await {
         Ok(backend) => backend,
         Err(why) => return vec![Check::failed("bot", why).advise("`holdfast channel setup` mends that")],
@@ -34,14 +35,15 @@ pub(super) async fn checks(dirs: &Dirs, config: &Config, also: Option<&str>) -> 
         Err(why) => failed("message text", why),
     });
     for binding in &config.channel.bindings {
-        found.push(place(&*backend, &format!("channel {}", binding.name), &binding.channel).await);
+        found.push(place(&*backend, &invite, &format!("channel {}", binding.name), &binding.channel).await);
         found.extend(delivery(binding));
     }
     if let Some(channel) = also {
-        found.push(place(&*backend, "channel", channel).await);
+        found.push(place(&*backend, &invite, "channel", channel).await);
     } else if config.channel.bindings.is_empty() {
-        let none = Check::warning("bindings", "no agent has a channel");
-        found.push(none.advise("`holdfast channel bind NAME --channel ID --project DIR` gives one its own"));
+        let bind = "`holdfast channel bind NAME --channel ID --project DIR` gives one its own";
+        let advice = invite.map_or(bind.to_owned(), |invite| format!("invite the bot with {invite} ; then {bind}"));
+        found.push(Check::warning("bindings", "no agent has a channel").advise(advice));
     }
     found.push(match config.channel.people.len() {
         0 => {
@@ -76,14 +78,15 @@ fn failed(name: &str, why: Failed) -> Check {
     }
 }
 
-async fn place(backend: &dyn ChannelBackend, name: &str, channel: &str) -> Check {
+async fn place(backend: &dyn ChannelBackend, invite: &Option<String>, name: &str, channel: &str) -> Check {
+    let how = invite.as_ref().map(|invite| format!(": {invite}")).unwrap_or_default();
     let Ok(channel) = ChannelId::parse(channel) else { return Check::failed(name, "this is no id of a channel") };
     match backend.examine(&channel).await {
         Ok(place) if place.lacks.is_empty() => Check::ok(name, format!("{}: the bot may read and write", place.name)),
         Ok(place) => Check::failed(name, format!("{}: the bot lacks {}", place.name, place.lacks.join(", ")))
-            .advise("give its role these permissions in the channel"),
+            .advise(format!("give its role these permissions in the channel, or invite it anew{how}")),
         Err(SendError::Permanent { text, .. }) => {
-            Check::failed(name, text).advise("is the bot a member there, and is that the channel's id?")
+            Check::failed(name, text).advise(format!("is that the channel's id, and was the bot invited there{how}"))
         }
         Err(SendError::Limited { .. }) => Check::failed(name, "the service wants fewer requests").advise("try again"),
         Err(SendError::Unknown(why) | SendError::Later(why)) => {

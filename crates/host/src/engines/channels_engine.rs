@@ -273,7 +273,11 @@ pub(super) async fn set_up(
         ("channel.base_url".into(), base_url.map_or(Value::Null, |url| url.as_str().into())),
         ("channel.gateway_url".into(), gateway_url.map_or(Value::Null, |url| url.as_str().into())),
     ]);
-    Ok((set, json!({"backend": service, "bot": id, "name": name})))
+    let mut answer = json!({"backend": service, "bot": id, "name": name});
+    if let Some(invite) = channel::invite(service, &id) {
+        answer["invite"] = invite.into();
+    }
+    Ok((set, answer))
 }
 
 fn token_name(config: &ChannelConfig) -> Option<String> {

@@ -33,6 +33,9 @@ pub async fn setup(folders: &Folders, args: Setup) -> Result<ExitCode, Failure> 
         &answer,
         &format!("the token belongs to {} (bot {} at {})", text("name"), text("bot"), text("backend")),
     )?;
+    if asks && let Some(invite) = answer["invite"].as_str() {
+        print::line(&format!("Invite it to your server, if it is not there: {invite}"));
+    }
     let mut first = match (args.channel, args.project) {
         (Some(channel), Some(project)) => {
             let name = args.name.unwrap_or_else(|| "main".into());

@@ -21,6 +21,12 @@ const SEND_IN_THREADS: u64 = 1 << 38;
 const NEEDED: [(u64, &str); 3] =
     [(1 << 10, "View Channel"), (1 << 16, "Read Message History"), (1 << 6, "Add Reactions")];
 
+/// Where a person invites a bot to a server of theirs, with what it needs there.
+pub(in crate::channel) fn invite(bot: &str) -> String {
+    let needed = NEEDED.iter().fold(SEND | SEND_IN_THREADS, |all, (bit, _)| all | bit);
+    format!("https://discord.com/oauth2/authorize?client_id={bot}&scope=bot+applications.commands&permissions={needed}")
+}
+
 #[derive(Deserialize)]
 struct Application {
     #[serde(default)]
@@ -126,6 +132,14 @@ fn permissions(roles: &[Role], overwrites: &[Overwrite], everybody: &str, own: &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_invitation_asks_for_exactly_what_is_needed() {
+        assert_eq!(
+            invite("7"),
+            "https://discord.com/oauth2/authorize?client_id=7&scope=bot+applications.commands&permissions=274877975616"
+        );
+    }
 
     #[test]
     fn a_channel_takes_away_and_gives_in_the_order_everybody_roles_oneself() {

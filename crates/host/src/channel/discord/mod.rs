@@ -36,6 +36,7 @@ use url::Url;
 
 use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
 use actions::Pressed;
+pub(super) use examine::invite;
 use gateway::Gateway;
 use places::Places;
 use rest::Rest;
