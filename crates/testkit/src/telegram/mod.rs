@@ -1,9 +1,12 @@
-//! A chat service that behaves as Telegram's Bot API does: tokens, long polls of which the newest wins, refusals.
+//! A chat service that behaves as Telegram's Bot API does: tokens, long polls of which the newest wins, updates that are
+//! offered until a poll asks for later ones, refusals.
+
+mod answers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -14,6 +17,25 @@ use tokio::task::AbortHandle;
 /// How long something that should happen soon may take.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// A message that a bot posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Who asked.
+    pub caller: String,
+    /// Where.
+    pub chat: i64,
+    /// In which topic of it.
+    pub topic: Option<i64>,
+    /// Its number there.
+    pub message: i64,
+    /// As it stands there now.
+    pub text: String,
+    /// The message it answers.
+    pub reply_to: Option<i64>,
+    /// What its buttons call back with.
+    pub buttons: Vec<String>,
+}
+
 /// What the service has seen, and how it shall behave.
 #[derive(Debug, Default, Clone)]
 pub struct Seen {
@@ -23,10 +45,26 @@ pub struct Seen {
     pub polling: BTreeMap<String, usize>,
     /// How often a long poll was ended by another caller's.
     pub conflicts: usize,
+    /// What stands there of bots.
+    pub posts: Vec<Post>,
+    /// Reactions of bots: (chat, message, emoji).
+    pub reactions: Vec<(i64, i64, String)>,
+    /// Where it was shown that a bot types.
+    pub typing: Vec<i64>,
+    /// Answers to clicks: (click, text).
+    pub answered: Vec<(String, String)>,
     tokens: BTreeMap<String, u64>,
     polls: HashMap<String, (u64, String)>,
     minted: u64,
-    waiting: usize,
+    /// Updates that no poll has asked beyond.
+    updates: Vec<(i64, Value)>,
+    /// Updates and messages so far.
+    written: i64,
+    files: BTreeMap<String, Vec<u8>>,
+    /// Chats that are not there, and why.
+    closed: BTreeMap<i64, (u16, String)>,
+    /// Methods whose next answer is lost.
+    cut: Vec<String>,
     refuse: Option<(u16, Option<u64>)>,
     held: bool,
 }
@@ -35,6 +73,11 @@ impl Seen {
     /// How often a caller asked for a method.
     pub fn count(&self, caller: &str, method: &str) -> usize {
         self.requests.iter().filter(|(c, m)| c == caller && m == method).count()
+    }
+
+    /// Updates that are still offered.
+    pub fn offered(&self) -> usize {
+        self.updates.len()
     }
 }
 
@@ -111,7 +154,59 @@ impl FakeTelegram {
 
     /// A message nobody has fetched yet.
     pub fn message(&self) {
-        self.change(|seen| seen.waiting += 1);
+        self.write(7, json!({"text": "hello"}));
+    }
+
+    /// Somebody with the id 7 writes in a chat: what a message has beside its number, its sender, its chat and its date.
+    /// Returns its number. Chats below zero are groups.
+    pub fn write(&self, chat: i64, mut message: Value) -> i64 {
+        self.change(|seen| {
+            seen.written += 1;
+            let id = seen.written;
+            let kind = if chat < 0 { "supergroup" } else { "private" };
+            message["message_id"] = id.into();
+            message["chat"] = json!({"id": chat, "type": kind});
+            message["date"] = unix_seconds().into();
+            if message["from"].is_null() {
+                message["from"] = json!({"id": 7, "is_bot": false, "first_name": "Ann", "last_name": "Lee"});
+            }
+            seen.updates.push((id, json!({"update_id": id, "message": message})));
+            id
+        })
+    }
+
+    /// Somebody presses a button below a message of a bot; returns the click.
+    pub fn click(&self, chat: i64, message: i64, button: &str) -> String {
+        self.change(|seen| {
+            seen.written += 1;
+            let id = format!("click-{}", seen.written);
+            let kind = if chat < 0 { "supergroup" } else { "private" };
+            let below = json!({"message_id": message, "chat": {"id": chat, "type": kind}, "date": 0});
+            let from = json!({"id": 7, "is_bot": false, "first_name": "Ann"});
+            let query = json!({"id": id, "from": from, "message": below, "data": button});
+            seen.updates.push((seen.written, json!({"update_id": seen.written, "callback_query": query})));
+            id
+        })
+    }
+
+    /// A file that bots can fetch by this id.
+    pub fn file(&self, id: &str, bytes: Vec<u8>) {
+        self.change(|seen| seen.files.insert(id.to_owned(), bytes));
+    }
+
+    /// From now on nothing can be done in a chat: the code and the reason.
+    pub fn close(&self, chat: i64, code: u16, why: &str) {
+        self.change(|seen| seen.closed.insert(chat, (code, why.to_owned())));
+    }
+
+    /// The next request of a method is carried out, and its answer is lost.
+    pub fn cut(&self, method: &str) {
+        self.change(|seen| seen.cut.push(method.to_owned()));
+    }
+
+    /// Updates that are still offered.
+    pub fn offered(&self) -> usize {
+        self.seen().offered()
     }
 
     /// What it has seen so far.
@@ -143,16 +238,23 @@ impl FakeTelegram {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Seen)) {
-        change(&mut self.seen.lock().expect("no panic while held"));
+    fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+        let result = change(&mut self.seen.lock().expect("no panic while held"));
         self.changed.send_modify(|n| *n += 1);
+        result
     }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 struct Request {
     caller: String,
     token: String,
     method: String,
+    /// The file that is fetched, if it is none of the API's methods.
+    file: Option<String>,
     body: Value,
 }
 
@@ -186,12 +288,23 @@ async fn serve(stream: TcpStream, seen: Arc<Mutex<Seen>>, changed: watch::Sender
         });
     }
     let Some((status, body)) = answer else { return Ok(()) };
-    let text = body.to_string();
+    let mut lost = false;
+    change(&mut |seen| {
+        let at = seen.cut.iter().position(|method| *method == request.method);
+        lost = at.map(|at| seen.cut.remove(at)).is_some();
+    });
+    if lost {
+        return Ok(());
+    }
+    let text = match &request.file {
+        Some(path) => seen.lock().expect("no panic while held").files.get(path).cloned().unwrap_or_default(),
+        None => body.to_string().into_bytes(),
+    };
     let head = format!(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         text.len()
     );
-    stream.get_mut().write_all(format!("{head}{text}").as_bytes()).await
+    stream.get_mut().write_all(&[head.as_bytes(), &text].concat()).await
 }
 
 async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
@@ -212,12 +325,17 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     let mut parts = path.rsplitn(3, '/').map(str::to_owned);
-    let (method, bot, caller) = (parts.next(), parts.next(), parts.next());
+    let (method, bot, caller) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
+    let (caller, file) = match caller.strip_suffix("/file") {
+        Some(caller) => (caller.to_owned(), method.clone()),
+        None => (caller, None),
+    };
     let token = bot.unwrap_or_default().strip_prefix("bot").unwrap_or_default().to_owned();
     Ok(Some(Request {
-        caller: caller.unwrap_or_default().trim_start_matches('/').to_owned(),
+        caller: caller.trim_start_matches('/').to_owned(),
         token,
-        method: method.unwrap_or_default(),
+        method: if file.is_some() { "file".into() } else { method.unwrap_or_default() },
+        file,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     }))
 }
@@ -244,16 +362,25 @@ async fn answer(request: &Request, seen: &Mutex<Seen>, changed: &watch::Sender<u
             (200, json!({"ok": true, "result": {"id": id, "is_bot": true, "username": format!("bot_{id}")}}))
         }
         "getUpdates" => poll(request, seen, changed).await,
-        _ => refused(404, "Not Found", None),
+        "file" => (200, Value::Null),
+        _ => {
+            let answer = answers::answer(&mut seen.lock().expect("no panic while held"), request);
+            changed.send_modify(|n| *n += 1);
+            answer
+        }
     }
 }
 
 /// The newest poll of a token wins; the one before it ends with a conflict.
 async fn poll(request: &Request, seen: &Mutex<Seen>, changed: &watch::Sender<u64>) -> (u16, Value) {
     let seconds = request.body["timeout"].as_u64().unwrap_or(0);
+    let offset = request.body["offset"].as_i64().unwrap_or(0);
+    let limit = request.body["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(100);
     let mut changes = changed.subscribe();
     let mine = {
         let mut seen = seen.lock().expect("no panic while held");
+        // What comes before is not offered any more.
+        seen.updates.retain(|(id, _)| *id >= offset);
         seen.minted += 1;
         let mine = seen.minted;
         let before = seen.polls.insert(request.token.clone(), (mine, request.caller.clone()));
@@ -265,7 +392,7 @@ async fn poll(request: &Request, seen: &Mutex<Seen>, changed: &watch::Sender<u64
     changed.send_modify(|n| *n += 1);
     let ended = changes.wait_for(|_| {
         let seen = seen.lock().expect("no panic while held");
-        seen.waiting > 0 || seen.polls.get(&request.token).is_none_or(|(newest, _)| *newest != mine)
+        !seen.updates.is_empty() || seen.polls.get(&request.token).is_none_or(|(newest, _)| *newest != mine)
     });
     let _ = tokio::time::timeout(Duration::from_secs(seconds), ended).await;
     let seen = seen.lock().expect("no panic while held");
@@ -278,6 +405,6 @@ async fn poll(request: &Request, seen: &Mutex<Seen>, changed: &watch::Sender<u64
     if seen.polls.get(&request.token).is_none_or(|(newest, _)| *newest != mine) {
         return refused(409, "Conflict: terminated by other getUpdates request", None);
     }
-    let updates: Vec<Value> = (0..seen.waiting.min(1)).map(|n| json!({"update_id": n + 1})).collect();
+    let updates: Vec<&Value> = seen.updates.iter().map(|(_, update)| update).take(limit).collect();
     (200, json!({"ok": true, "result": updates}))
 }

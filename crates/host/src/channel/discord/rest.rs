@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use holdfast_core::limits;
+use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -194,7 +195,9 @@ impl Rest {
     fn refused(&self, answer: &Answer) -> Refused {
         let status = answer.status.as_u16();
         let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
-        if matches!(status, 401 | 403) || status == 429 && header(RateLimitHeaders::SCOPE) != Some("shared") {
+        if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            || status == 429 && header(RateLimitHeaders::SCOPE) != Some("shared")
+        {
             self.count_refusal();
         }
         let refusal = serde_json::from_slice::<Refusal>(&answer.body);
@@ -243,4 +246,29 @@ fn limits_of(headers: &HeaderMap) -> Option<RateLimitHeaders> {
         remaining: text(RateLimitHeaders::REMAINING)?.parse().ok()?,
         reset_at: Instant::now() + Duration::try_from_secs_f64(after).ok()?.min(limits::CHANNEL_AFTER_MAX),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn after_very_many_refusals_nothing_is_asked_for_a_while() {
+        // The second caller of a process finds the first one's provider.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Nothing listens there.
+        let rest = Rest::new("http://127.0.0.1:9".into(), &"token".into()).unwrap();
+        let refusal = |status: StatusCode| Answer { status, headers: HeaderMap::new(), body: b"{}".to_vec() };
+        for _ in 1..limits::DISCORD_REFUSED {
+            rest.refused(&refusal(StatusCode::FORBIDDEN));
+            rest.refused(&refusal(StatusCode::NOT_FOUND));
+        }
+        let asked = rest.ask(Call::get("x", "x"), limits::CHANNEL_REQUEST).await;
+        assert!(matches!(asked, Err(Refused::Lost(_))), "{asked:?}");
+        rest.refused(&refusal(StatusCode::UNAUTHORIZED));
+        let Err(Refused::Limited(after)) = rest.ask(Call::get("x", "x"), limits::CHANNEL_REQUEST).await else {
+            panic!()
+        };
+        assert!(after > limits::DISCORD_REFUSED_WINDOW / 2, "{after:?}");
+    }
 }

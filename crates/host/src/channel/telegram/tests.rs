@@ -1,5 +1,13 @@
+use holdfast_core::chat::{Button, Look};
+use holdfast_testkit::telegram::FakeTelegram;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
 use super::*;
 
+/// How long something that should happen soon may take.
+const PATIENCE: Duration = Duration::from_secs(40);
 const TOKEN: &str = "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11";
 
 fn telegram(base: &str) -> Result<Telegram, BadChannel> {
@@ -40,4 +48,227 @@ async fn no_error_and_no_debug_output_names_the_token() {
     for text in [format!("{why:?}"), format!("{bot:?}")] {
         assert!(!text.contains("ABC-DEF") && !text.contains("getMe"), "{text}");
     }
+}
+
+async fn stand() -> (FakeTelegram, Arc<Telegram>) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let service = FakeTelegram::start().await;
+    let token = service.bot(42);
+    let bot = Telegram::new(token.into(), Some(&service.url("a").parse().unwrap())).unwrap();
+    (service, Arc::new(bot))
+}
+
+fn hear(bot: &Arc<Telegram>) -> mpsc::Receiver<Event> {
+    let (sender, events) = mpsc::channel(8);
+    let bot = Arc::clone(bot);
+    tokio::spawn(async move { bot.listen(sender).await });
+    events
+}
+
+async fn next(events: &mut mpsc::Receiver<Event>) -> Event {
+    timeout(PATIENCE, events.recv()).await.expect("an event").expect("it listens")
+}
+
+async fn message(events: &mut mpsc::Receiver<Event>) -> (Incoming, oneshot::Sender<()>) {
+    match next(events).await {
+        Event::Message(incoming, Some(kept)) => (*incoming, kept),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn channel(id: &str) -> ChannelId {
+    ChannelId::parse(id).unwrap()
+}
+
+fn draft(to: &str, text: &str) -> Draft {
+    let (nonce, channel) = (format!("nonce-{text}"), channel(to));
+    Draft { channel, text: text.into(), nonce, reply_to: None, buttons: Vec::new() }
+}
+
+#[tokio::test]
+async fn an_update_is_offered_until_it_is_kept() {
+    let (service, bot) = stand().await;
+    for text in ["one", "two"] {
+        service.write(7, json!({"text": text}));
+    }
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    let (one, kept) = message(&mut events).await;
+    let (two, not_kept) = message(&mut events).await;
+    assert_eq!((one.text.as_str(), two.text.as_str()), ("one", "two"));
+    kept.send(()).unwrap();
+    // Nobody keeps the other one, and the process ends.
+    drop(events);
+    assert_eq!(service.offered(), 2);
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    for text in ["one", "two"] {
+        let (again, kept) = message(&mut events).await;
+        assert_eq!(again.text, text);
+        kept.send(()).unwrap();
+    }
+    service.until("a poll beyond them", |seen| seen.offered() == 0).await;
+    drop(not_kept);
+}
+
+#[tokio::test]
+async fn a_message_nobody_wants_is_not_offered_again() {
+    let (service, bot) = stand().await;
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    service.write(7, json!({"text": "spam"}));
+    drop(message(&mut events).await);
+    service.until("a poll beyond it", |seen| seen.offered() == 0).await;
+}
+
+#[tokio::test]
+async fn a_message_says_who_wrote_what_and_where() {
+    let (service, bot) = stand().await;
+    bot.connect().await.unwrap();
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    let id = service.write(7, json!({"text": "/status"}));
+    let (private, kept) = message(&mut events).await;
+    drop(kept);
+    assert_eq!((private.id.as_str(), private.channel.as_str()), (id.to_string().as_str(), "7"));
+    assert_eq!((private.author.as_str(), private.author_name.as_str()), ("7", "Ann Lee"));
+    assert_eq!((private.direct, private.bot, private.mentions_us, private.parent), (true, false, false, None));
+    assert!(private.age < PATIENCE && private.at > 1_700_000_000_000, "{:?}", private.age);
+
+    let voice = json!({"file_id": "v", "mime_type": "audio/ogg", "file_size": 9});
+    let topic = json!({"caption": "hey @BOT_42", "voice": voice, "message_thread_id": 5, "is_topic_message": true});
+    service.write(-100, topic);
+    let (group, kept) = message(&mut events).await;
+    drop(kept);
+    assert_eq!((group.channel.as_str(), group.parent, group.direct), ("-100/5", Some(channel("-100")), false));
+    assert_eq!((group.text.as_str(), group.mentions_us), ("hey @BOT_42", true));
+    assert_eq!((group.attachments[0].kind.as_str(), group.attachments[0].size), ("audio/ogg", 9));
+
+    let ours = json!({"message_id": 1, "chat": {"id": -100}, "from": {"id": 42, "is_bot": true}});
+    service.write(-100, json!({"text": "ok", "reply_to_message": ours, "message_thread_id": 9}));
+    let (reply, kept) = message(&mut events).await;
+    drop(kept);
+    assert_eq!((reply.channel.as_str(), reply.mentions_us), ("-100", true), "an answer is no topic");
+    service.write(-100, json!({"text": "beep", "from": {"id": 8, "is_bot": true, "first_name": "Other"}}));
+    assert!(message(&mut events).await.0.bot);
+}
+
+#[tokio::test]
+async fn a_click_is_heard_and_answered() {
+    let (service, bot) = stand().await;
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    let buttons = vec![Button { id: "yes".into(), label: "Yes".into(), look: Look::Good }];
+    let sent = bot.send(&Draft { buttons, ..draft("7", "go?") }).await.unwrap();
+    let pressed = service.click(7, number(&sent).unwrap(), "yes");
+    let Event::Click(click) = next(&mut events).await else { panic!() };
+    assert_eq!((&click.id, &click.message, click.button.as_str(), click.direct), (&pressed, &sent, "yes", true));
+    bot.answer(&click.id, "It is done.").await;
+    assert_eq!(service.seen().answered, [(pressed, "It is done.".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_message_goes_with_its_answer_buttons_and_topic_and_is_changed() {
+    let (service, bot) = stand().await;
+    let asked = service.write(-100, json!({"text": "go?"}));
+    let buttons = vec![Button { id: "yes".into(), label: "Yes".into(), look: Look::Good }];
+    let reply_to = message_id(asked);
+    let sent = bot.send(&Draft { reply_to, buttons, ..draft("-100/5", "really?") }).await.unwrap();
+    let posts = service.seen().posts;
+    assert_eq!(posts[0].message, number(&sent).unwrap());
+    assert_eq!((posts[0].chat, posts[0].topic, posts[0].reply_to), (-100, Some(5), Some(asked)));
+    assert_eq!((posts[0].text.as_str(), &posts[0].buttons[..]), ("really?", &["yes".to_owned()][..]));
+    for _ in 0..2 {
+        bot.edit(&channel("-100/5"), &sent, "Allowed.").await.unwrap();
+    }
+    let posts = service.seen().posts;
+    assert_eq!((posts[0].text.as_str(), posts[0].buttons.len()), ("Allowed.", 0));
+}
+
+#[tokio::test]
+async fn what_may_have_been_posted_is_never_posted_again() {
+    let (service, bot) = stand().await;
+    service.cut("sendMessage");
+    assert!(matches!(bot.send(&draft("7", "one")).await, Err(SendError::Unknown(_))));
+    let again = bot.send(&draft("7", "one")).await.unwrap_err();
+    assert!(matches!(again, SendError::Permanent { scope: Scope::Message, .. }), "{again:?}");
+    bot.send(&draft("7", "two")).await.unwrap();
+    let texts: Vec<_> = service.seen().posts.into_iter().map(|post| post.text).collect();
+    assert_eq!(texts, ["one", "two"]);
+    assert_eq!(bot.posted(&channel("7"), None, PATIENCE).await, Ok(None));
+}
+
+#[tokio::test]
+async fn refusals_of_a_message_are_told_apart() {
+    let (service, bot) = stand().await;
+    service.close(-1, 400, "Bad Request: chat not found");
+    service.close(-2, 403, "Forbidden: bot was kicked from the supergroup chat");
+    let scope = async |to: &str, text: &str| match bot.send(&draft(to, text)).await {
+        Err(SendError::Permanent { scope, .. }) => scope,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(scope("-1", "x").await, Scope::Channel);
+    assert_eq!(scope("-2", "x").await, Scope::Channel);
+    assert_eq!(scope("general", "x").await, Scope::Channel);
+    assert_eq!(scope("7", &"x".repeat(4097)).await, Scope::Message);
+    service.refuse(Some((429, Some(7))));
+    let limited = bot.send(&draft("7", "x")).await;
+    assert_eq!(limited, Err(SendError::Limited { after: Duration::from_secs(7) }));
+    service.refuse(Some((502, None)));
+    assert!(matches!(bot.send(&draft("7", "y")).await, Err(SendError::Unknown(_))));
+    service.refuse(Some((401, None)));
+    assert_eq!(scope("7", "z").await, Scope::Seat);
+}
+
+#[tokio::test]
+async fn a_message_that_never_left_goes_later() {
+    // Nothing listens there.
+    let bot = telegram("http://127.0.0.1:9").unwrap();
+    assert!(matches!(bot.send(&draft("7", "x")).await, Err(SendError::Later(_))));
+}
+
+#[tokio::test]
+async fn connections_that_cannot_be_are_told_apart() {
+    let (service, bot) = stand().await;
+    service.refuse(Some((409, None)));
+    assert!(matches!(bot.connect().await, Err(Failed::UsedElsewhere(_))));
+    service.refuse(Some((429, Some(7))));
+    let Err(Failed::ForNow { after, .. }) = bot.connect().await else { panic!() };
+    assert_eq!(after, Some(Duration::from_secs(7)));
+    service.refuse(Some((401, None)));
+    assert_eq!(bot.connect().await, Err(Failed::ForGood("Telegram does not accept the bot's token (401)".into())));
+}
+
+#[tokio::test]
+async fn signs_are_shown_as_telegram_has_them_and_taken_away() {
+    let (service, bot) = stand().await;
+    let on = message_id(service.write(7, json!({"text": "go"}))).unwrap();
+    let there = channel("7");
+    bot.typing(&there).await;
+    bot.react(&there, &on, "🤔", true).await;
+    bot.react(&there, &on, "🛠️", true).await;
+    let seen = service.seen();
+    assert_eq!((seen.typing, seen.reactions), (vec![7], vec![(7, 1, "👨‍💻".to_owned())]));
+    bot.react(&there, &on, "🛠️", false).await;
+    assert!(service.seen().reactions.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_whole_or_not_at_all() {
+    let (service, bot) = stand().await;
+    service.file("doc", b"hello".to_vec());
+    service.file("none", Vec::new());
+    service.file("large", vec![0; usize::try_from(limits::ATTACHMENT_MAX).unwrap() + 1]);
+    let mut events = hear(&bot);
+    assert!(matches!(next(&mut events).await, Event::Ready));
+    service.write(7, json!({"document": {"file_id": "doc", "file_name": "a.txt"}}));
+    let (heard, _kept) = message(&mut events).await;
+    let file = |id: &str| Attachment { id: id.into(), ..heard.attachments[0].clone() };
+    let mut into = tokio::fs::File::from_std(tempfile::tempfile().unwrap());
+    assert_eq!(bot.download(&heard, &file("doc"), &mut into).await, Ok(5));
+    assert_eq!(bot.download(&heard, &file("none"), &mut into).await, Err("the file is empty".into()));
+    let too_large = bot.download(&heard, &file("large"), &mut into).await;
+    assert_eq!(too_large, Err("the file is larger than 25 MiB".into()));
+    let unknown = bot.download(&heard, &file("other"), &mut into).await.unwrap_err();
+    assert!(unknown.contains("wrong file_id"), "{unknown}");
 }

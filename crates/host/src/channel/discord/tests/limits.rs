@@ -1,7 +1,6 @@
 //! Discord's limits.
 
 use holdfast_core::chat::SendError;
-use holdfast_core::limits;
 use holdfast_testkit::discord::Fault;
 
 use super::*;
@@ -52,19 +51,4 @@ async fn a_limit_for_all_keeps_everything_back() {
     assert!(matches!(bot.send(&draft(two, "x")).await, Err(SendError::Limited { .. })));
     bot.typing(&channel(two)).await;
     assert_eq!(service.seen().requests.len(), 1);
-}
-
-#[tokio::test]
-async fn after_very_many_refusals_nothing_is_asked_for_a_while() {
-    let Stand { service, bot, .. } = stand().await;
-    let place = service.channel();
-    service.forbid(place, true);
-    let mut refused = 0;
-    while matches!(bot.send(&draft(place, "x")).await, Err(SendError::Permanent { .. })) {
-        refused += 1;
-    }
-    assert_eq!(refused, limits::DISCORD_REFUSED);
-    let Err(SendError::Limited { after }) = bot.send(&draft(place, "x")).await else { panic!() };
-    assert!(after > limits::DISCORD_REFUSED_WINDOW / 2, "{after:?}");
-    assert_eq!(service.seen().requests.len(), refused as usize);
 }
