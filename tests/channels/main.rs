@@ -3,6 +3,9 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod asks;
+mod crew;
 mod deliveries;
 mod mcp;
+mod seats;
 mod stage;
+mod transcripts;
