@@ -15,7 +15,7 @@ use crate::time::{Due, Now, TimerTable};
 enum Timer {
     /// A prompt had its time.
     Life(String),
-    /// A prompt waited for a seat.
+    /// A prompt waited for a seat, or for its hook.
     Place(String),
     /// Make the failed commit again.
     Commit,
@@ -31,6 +31,10 @@ struct Held {
     done: bool,
     /// The click that ended it, to be answered once it is stored.
     click: Option<String>,
+    /// Its hook waits here. That of the last holder's prompt has to come first: a verdict that nobody hears is none.
+    heard: bool,
+    /// What was clicked before its hook came: by whom, and the click.
+    early: Option<(Verdict, String, String)>,
 }
 
 /// See the module. `handle`, drain `poll_output`, wait for `poll_timeout`.
@@ -47,6 +51,12 @@ pub struct Asks {
     out: VecDeque<Output>,
 }
 
+impl Held {
+    fn new(now: Now, row: Row, batch: u64, done: bool, heard: bool) -> Held {
+        Held { row, as_of: now.boot, batch, done, click: None, heard, early: None }
+    }
+}
+
 impl Asks {
     /// With what the store has: prompts that wait, and the last [`limits::ASKS_KEPT`] that are over.
     pub fn new(now: Now, rows: Vec<Row>) -> Asks {
@@ -58,10 +68,11 @@ impl Asks {
             } else {
                 let left = limits::ASK_LIFE.saturating_sub(row.age);
                 asks.timers.set(Timer::Life(request.clone()), Due::boot(now, left));
+                asks.timers.set(Timer::Place(request.clone()), Due::boot(now, limits::ASK_PLACE));
             }
             // What follows from how it stands may not have been done by the last holder.
             let done = row.shown;
-            asks.held.insert(request, Held { row, as_of: now.boot, batch: 0, done, click: None });
+            asks.held.insert(request, Held::new(now, row, 0, done, false));
         }
         asks.follow();
         asks
@@ -105,6 +116,9 @@ impl Asks {
                 Timer::Place(request) => {
                     if self.waiting.remove(&request).is_some() {
                         self.out.push_back(Output::CannotAsk(request));
+                    } else {
+                        let early = self.held.get_mut(&request).and_then(|held| held.early.take());
+                        self.end(&request, End::Gone, early.map(|(_, _, click)| click));
                     }
                 }
                 Timer::Commit => self.issue(),
@@ -132,8 +146,12 @@ impl Asks {
     fn ask(&mut self, now: Now, request: String, ask: Option<Ask>) {
         if let Some(held) = self.held.get_mut(&request) {
             // The hook is here again; what it waits for may have come meanwhile.
+            held.heard = true;
+            self.timers.stop(&Timer::Place(request.clone()));
             if let (Some(end), true) = (held.row.end.clone(), held.done) {
                 self.out.push_back(Output::Ended(request, end));
+            } else if let Some((verdict, name, click)) = held.early.take() {
+                self.end(&request, End::Answered(verdict, name), Some(click));
             }
             return;
         }
@@ -155,7 +173,7 @@ impl Asks {
         self.timers.set(Timer::Life(request.clone()), Due::boot(now, limits::ASK_LIFE));
         let row = Row { ask, age: Duration::ZERO, message: None, end: None, shown: false };
         let batch = self.commits.add(Change::Put(Box::new(row.clone())));
-        self.held.insert(request, Held { row, as_of: now.boot, batch, done: false, click: None });
+        self.held.insert(request, Held::new(now, row, batch, false, true));
     }
 
     fn posted(&mut self, posted: &Key, message: MessageId) {
@@ -175,12 +193,19 @@ impl Asks {
             Some((request, "deny")) => (request, Verdict::Deny),
             _ => return self.expired(&click, None),
         };
-        let held = self.held.get(request);
-        let old = held.is_some_and(|h| h.row.age + now.boot.saturating_sub(h.as_of) >= limits::ASK_LIFE);
+        let held = self.held.get_mut(request);
+        let old = held.as_ref().is_some_and(|h| h.row.age + now.boot.saturating_sub(h.as_of) >= limits::ASK_LIFE);
         match held.filter(|held| held.row.ask.channel == click.channel && !old) {
             Some(held) if held.row.end.is_none() => {
                 let name = one_line(&click.name, limits::INBOX_NAME_MAX);
-                self.end(request, End::Answered(verdict, name), Some(click.id));
+                if held.heard {
+                    self.end(request, End::Answered(verdict, name), Some(click.id));
+                } else if held.early.is_none() {
+                    held.early = Some((verdict, name, click.id));
+                } else {
+                    let text = "Somebody answered just before.".to_owned();
+                    self.out.push_back(Output::Answer { click: click.id, text });
+                }
             }
             found => {
                 let end = found.and_then(|held| held.row.end.clone());
@@ -197,6 +222,7 @@ impl Asks {
     fn end(&mut self, request: &str, end: End, click: Option<String>) {
         let Some(held) = self.held.get_mut(request).filter(|held| held.row.end.is_none()) else { return };
         self.timers.stop(&Timer::Life(request.to_owned()));
+        self.timers.stop(&Timer::Place(request.to_owned()));
         held.row.end = Some(end);
         (held.batch, held.done, held.click) = (self.commits.add(Change::Put(Box::new(held.row.clone()))), false, click);
         self.over.push_back(request.to_owned());

@@ -58,6 +58,8 @@ pub enum End {
     Expired,
     /// Its hook went: it was decided in the terminal, or the agent was stopped.
     Withdrawn,
+    /// Its hook did not come back after a hand-over or a crash.
+    Gone,
 }
 
 /// What the store keeps of a prompt.
@@ -180,6 +182,7 @@ fn said(end: &End) -> String {
         End::Answered(Verdict::Deny, name) => format!("denied by {name}"),
         End::Expired => "nobody answered in time".to_owned(),
         End::Withdrawn => "decided at the terminal".to_owned(),
+        End::Gone => "its agent does not wait any more".to_owned(),
     }
 }
 

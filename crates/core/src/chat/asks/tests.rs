@@ -208,11 +208,50 @@ fn a_prompt_survives_its_holder_and_so_does_its_answer() {
     world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     let out = world.die();
     assert!(matches!(&out[..], [Output::Say(..)]), "its key keeps it from being said twice: {out:?}");
-    assert_eq!(world.pass(S * 60), []);
+    assert_eq!(world.pass(limits::ASK_PLACE - S), []);
     assert_eq!(world.ask(), [], "the hook registers again");
+    assert_eq!(world.pass(S * 60), []);
     world.give(Input::Click(click("ask:abcde:allow")));
     assert_eq!(world.die(), [], "what was shown is not shown again");
     assert_eq!(world.ask(), [ended(End::Answered(Verdict::Allow, "Ann".to_owned()))], "the hook was away");
+}
+
+#[test]
+fn a_click_after_a_crash_counts_once_the_hook_is_there_again() {
+    let mut world = World::new();
+    world.ask();
+    world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
+    world.die();
+    assert_eq!(world.give(Input::Click(click("ask:abcde:deny"))), [], "nobody would hear it yet");
+    let just_before = "Somebody answered just before.".to_owned();
+    let second = Click { id: "second".to_owned(), ..click("ask:abcde:allow") };
+    let told = Output::Answer { click: "second".to_owned(), text: just_before };
+    assert_eq!(world.give(Input::Click(second)), [told]);
+    let expected = [
+        Output::Answer { click: "click".to_owned(), text: "Denied by Ann".to_owned() },
+        Output::Edit(at("c1"), id("7"), "🔐 **Bash** asks for leave\nDenied by Ann".to_owned()),
+        ended(End::Answered(Verdict::Deny, "Ann".to_owned())),
+    ];
+    assert_eq!(world.ask(), expected);
+}
+
+#[test]
+fn a_prompt_whose_hook_does_not_come_again_is_over_and_a_click_is_told_so() {
+    let mut world = World::new();
+    world.ask();
+    world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
+    world.die();
+    assert_eq!(world.give(Input::Click(click("ask:abcde:allow"))), []);
+    let expected = [
+        Output::Answer { click: "click".to_owned(), text: "Its agent does not wait any more".to_owned() },
+        Output::Edit(at("c1"), id("7"), "🔐 **Bash** asks for leave\nIts agent does not wait any more".to_owned()),
+        ended(End::Gone),
+    ];
+    assert_eq!(world.pass(limits::ASK_PLACE), expected);
+    let over = "This is over: its agent does not wait any more.".to_owned();
+    let late = world.give(Input::Click(click("ask:abcde:deny")));
+    assert_eq!(late, [Output::Answer { click: "click".to_owned(), text: over }]);
+    assert_eq!(world.ask(), [ended(End::Gone)], "a hook that comes too late asks at its terminal");
 }
 
 #[test]
@@ -221,6 +260,7 @@ fn its_time_goes_on_between_holders() {
     world.ask();
     world.pass(S * 500);
     world.die();
+    world.ask();
     assert_eq!(world.pass(S * 99), []);
     assert_eq!(world.pass(S), [ended(End::Expired)]);
 }

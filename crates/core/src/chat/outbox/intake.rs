@@ -21,9 +21,11 @@ impl Outbox {
         mut entries: Vec<Entry>,
         cursor: Arc<str>,
     ) {
-        if self.lane(&channel).is_none() {
-            return self.tell(Told::NoLane(channel));
-        }
+        let Some(lane) = self.lane(&channel) else { return self.tell(Told::NoLane(channel)) };
+        // Where a transcript begins must be known to the next holder, or it would begin elsewhere.
+        let begins = lane.source.as_ref() != Some(&source);
+        lane.source = Some(source.clone());
+        self.hurries |= begins;
         // What nobody will see is counted, not cut into messages.
         entries.retain(|entry| !entry.text.trim().is_empty());
         let (mut left_out, mut fresh): (Vec<Entry>, Vec<Entry>) =

@@ -1,6 +1,7 @@
 //! One channel: what waits for it, and what is known about the first of that.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::io::Attempt;
@@ -77,6 +78,8 @@ pub(super) struct Lane {
     pub why: Option<String>,
     /// Grows with use.
     pub used: u64,
+    /// The transcript that was read for it last.
+    pub source: Option<Arc<str>>,
 }
 
 impl Doubt {
@@ -91,7 +94,16 @@ impl Doubt {
 
 impl Lane {
     pub fn new(row: LaneRow, used: u64) -> Lane {
-        Lane { row, queue: VecDeque::new(), doubt: Doubt::None, flow: Flow::Idle, tries: 0, why: None, used }
+        Lane {
+            row,
+            queue: VecDeque::new(),
+            doubt: Doubt::None,
+            flow: Flow::Idle,
+            tries: 0,
+            why: None,
+            used,
+            source: None,
+        }
     }
 
     /// Whether nothing is lost when it is forgotten but the last message's name.

@@ -57,6 +57,8 @@ pub struct Outbox {
     pub(super) seq: u64,
     pub(super) stuck: Option<CommitError>,
     pub(super) last_sent: Option<Duration>,
+    /// What waits for a commit is to be stored at once.
+    pub(super) hurries: bool,
     attempts: u64,
     used: u64,
     rng: SmallRng,
@@ -78,6 +80,7 @@ impl Outbox {
             seq: stored.seq,
             stuck: None,
             last_sent: None,
+            hurries: false,
             attempts: 0,
             used: 0,
             rng: SmallRng::seed_from_u64(seed),
@@ -214,7 +217,7 @@ impl Outbox {
             return;
         }
         let draining = matches!(self.phase, Phase::Draining { .. });
-        if self.commits.can_wait() && !draining {
+        if self.commits.can_wait() && !draining && !self.hurries {
             if !self.commits.is_idle() && self.timers.get(&Timer::Commit).is_none() {
                 self.timers.set(Timer::Commit, Due::boot(now, limits::OUTBOX_CURSOR_LAG));
             }
@@ -246,6 +249,7 @@ impl Outbox {
     fn commit(&mut self) {
         if let Some((ticket, changes)) = self.commits.issue() {
             self.timers.stop(&Timer::Commit);
+            self.hurries = false;
             self.out.push_back(Output::Commit { ticket, generation: self.generation, changes });
         }
     }
