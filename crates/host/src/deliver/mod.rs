@@ -12,7 +12,8 @@ mod letter;
 mod mcp;
 mod offers;
 mod programs;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod tmux;
 mod voice;

@@ -100,7 +100,7 @@ impl From<End> for Answered {
         match end {
             End::Answered(verdict, name) => Answered::By(verdict, name),
             End::Expired => Answered::Expired,
-            End::Withdrawn => Answered::Withdrawn,
+            End::Withdrawn | End::Gone => Answered::Withdrawn,
         }
     }
 }
