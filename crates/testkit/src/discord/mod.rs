@@ -5,6 +5,8 @@ mod gateway;
 mod http;
 mod people;
 mod rest;
+#[cfg(test)]
+mod tests;
 mod world;
 
 use std::net::SocketAddr;

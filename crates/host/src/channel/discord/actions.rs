@@ -50,11 +50,12 @@ struct Command {
 /// An id of Discord's, which stands in paths.
 pub(super) fn digits(id: &str) -> Result<&str, SendError> {
     let good = !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit());
-    good.then_some(id).ok_or_else(|| SendError::Permanent {
-        scope: Scope::Channel,
-        code: String::new(),
-        text: "this is no channel of Discord's".into(),
-    })
+    good.then_some(id).ok_or_else(no_channel)
+}
+
+pub(super) fn no_channel() -> SendError {
+    let text = "this is no channel of Discord's".into();
+    SendError::Permanent { scope: Scope::Channel, code: String::new(), text }
 }
 
 /// The path to one message, and as limits see it.

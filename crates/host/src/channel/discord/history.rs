@@ -9,7 +9,7 @@ use holdfast_core::limits;
 use serde_json::Value;
 
 use super::Discord;
-use super::actions::{at, digits};
+use super::actions::{at, digits, no_channel};
 use super::outcome::Refused;
 use super::rest::Call;
 use super::words::{self, Message};
@@ -18,8 +18,8 @@ use crate::status_hub::unix_ms;
 /// Most messages of one answer.
 const PAGE: usize = 100;
 
-fn number(id: &MessageId) -> u64 {
-    id.as_str().parse().unwrap_or_default()
+fn number(id: &MessageId) -> Result<u64, SendError> {
+    id.as_str().parse().map_err(|_| no_channel())
 }
 
 /// A page of a channel.
@@ -46,12 +46,12 @@ impl Discord {
             read.inspect_err(|why| tracing::warn!(%why, "a message of Discord's cannot be read")).ok()
         };
         let mut messages: Vec<Message> = read.into_iter().filter_map(readable).collect();
-        messages.sort_by_key(|message| number(&message.id));
+        messages.sort_by_key(|message| message.id.as_str().parse::<u64>().unwrap_or_default());
         Ok(Page { messages, last, full })
     }
 
     pub(super) async fn missed(&self, channel: &ChannelId, after: &MessageId) -> Result<Missed, SendError> {
-        let page = self.page(digits(channel.as_str())?, number(after)).await?;
+        let page = self.page(digits(channel.as_str())?, number(after)?).await?;
         let place = match page.messages.is_empty() {
             true => return Ok(Missed { messages: Vec::new(), more: false }),
             false => self.place(channel).await.map_err(Refused::not_sent)?,
@@ -68,7 +68,7 @@ impl Discord {
     ) -> Result<Option<Vec<Posted>>, SendError> {
         let channel = digits(channel.as_str())?;
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let mut after = after.map_or_else(|| words::id_at(unix_ms().saturating_sub(since)), number);
+        let mut after = after.map_or_else(|| Ok(words::id_at(unix_ms().saturating_sub(since))), number)?;
         let mut posted = Vec::new();
         for _ in 0..=limits::OUTBOX_COMPARED / PAGE {
             let Page { messages, last, full } = self.page(channel, after).await?;

@@ -118,6 +118,28 @@ async fn a_pause_the_service_asks_for_while_connecting_is_told() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_does_not_let_the_bot_in_gets_longer_each_time() {
+    let Stand { service, bot, .. } = stand().await;
+    service.mute(true);
+    // No connection is given up for want of an answer meanwhile.
+    service.heartbeats(Duration::from_secs(600));
+    for (n, longest) in [30, 60, 90, 90].into_iter().enumerate() {
+        let connecting = tokio::spawn({
+            let bot = Arc::clone(&bot);
+            async move { bot.connect().await }
+        });
+        service.until("the login", |seen| seen.identified.len() == n + 1).await;
+        // The rest of the wait is skipped; the service has nothing to say in it.
+        tokio::time::pause();
+        let before = tokio::time::Instant::now();
+        assert!(matches!(connecting.await.unwrap(), Err(Failed::ForNow { .. })));
+        let waited = before.elapsed().as_secs();
+        assert!((longest - 20..=longest).contains(&waited), "{waited} of {longest} s");
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
 async fn the_configured_gateway_is_dialled_instead_of_the_named_one() {
     let stand = stand().await;
     let (base, gateway) =
