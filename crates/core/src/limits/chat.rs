@@ -108,6 +108,7 @@ limits! {
     INBOX_TAKEN: Duration = secs(60), "time", "How long a file waits in an agent's folder before the sender is told.";
     INBOX_POLL: Duration = secs(1), "time", "How often an agent's folder with a file in it is looked at when nothing told of a change.";
     FILES_KEPT: Duration = secs(30 * 86_400), "time", "How long files of messages are kept.";
+    FILES_ROOM: u64 = 2 << 30, "bytes", "Files of messages that are kept; the oldest go first.";
     FILES_SWEEP: Duration = secs(3600), "time", "How often files that had their time are looked for, at the most.";
     FETCH_TRIES: u32 = 3, "tries", "A file or a transcription that fails for the network's sake.";
     FETCH_RETRY: Duration = millis(300), "time", "Wait before the second of FETCH_TRIES; twice that before the third.";

@@ -255,3 +255,20 @@ impl Guard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_wait_take_nobody_elses_places() {
+        let places = Places::default();
+        let waiting: Vec<_> = (0..limits::API_AGENTS).map(|_| places.take("/api/channel/ask").ok()).collect();
+        assert!(waiting.iter().all(Option::is_some) && places.take("/api/channel/listen").is_err());
+        let asking: Vec<_> = (0..limits::API_REQUESTS).map(|_| places.take("/api/status").ok()).collect();
+        assert!(asking.iter().all(Option::is_some) && places.take("/api/status").is_err());
+        assert!(places.take(COMMAND).is_ok(), "commands have a reserve");
+        drop(waiting);
+        assert!(places.take("/api/channel/ask").is_ok());
+    }
+}

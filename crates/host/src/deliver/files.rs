@@ -54,6 +54,9 @@ impl Files {
                 Some(_) if file.size > limits::ATTACHMENT_MAX => {
                     Err(format!("[attachment not fetched: {name} is too large]"))
                 }
+                Some(_) if private::is_nearly_full(&self.folder) => {
+                    Err(format!("[attachment not fetched: {name}: the disk is nearly full]"))
+                }
                 Some(end) => {
                     let path = self.folder.join(kept_name(message, number, end));
                     let fetched = voice::patiently(|| fetch(backend, message, file, &path)).await;
@@ -86,16 +89,26 @@ impl Files {
         }
         *swept = Some(Instant::now());
         let folder = self.folder.clone();
-        tokio::task::spawn_blocking(move || remove_old(&folder, SystemTime::now(), limits::FILES_KEPT));
+        tokio::task::spawn_blocking(move || {
+            remove_old(&folder, SystemTime::now(), limits::FILES_KEPT, limits::FILES_ROOM)
+        });
     }
 }
 
-fn remove_old(folder: &Path, now: SystemTime, kept: Duration) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let modified = entry.metadata().and_then(|meta| meta.modified());
-        let age = modified.ok().and_then(|at| now.duration_since(at).ok());
-        if age.is_some_and(|age| age > kept) {
-            let _ = std::fs::remove_file(entry.path());
+/// Removes files older than that, and the oldest of those that are more than `room` bytes in all.
+pub(super) fn remove_old(folder: &Path, now: SystemTime, kept: Duration, room: u64) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let known = |entry: std::fs::DirEntry| {
+        let meta = entry.metadata().ok()?;
+        Some((meta.modified().ok()?, meta.len(), entry.path()))
+    };
+    let mut files: Vec<_> = entries.filter_map(known).collect();
+    files.sort_by(|one, other| other.cmp(one));
+    let mut total = 0;
+    for (modified, size, path) in files {
+        total += size;
+        if total > room || now.duration_since(modified).is_ok_and(|age| age > kept) {
+            let _ = std::fs::remove_file(path);
         }
     }
 }

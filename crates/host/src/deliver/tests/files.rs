@@ -169,3 +169,16 @@ async fn files_that_had_their_time_go() {
     until(|| !old.exists()).await;
     assert!(young.exists());
 }
+
+#[test]
+fn the_oldest_files_make_room() {
+    let bench = Bench::new();
+    let now = std::time::SystemTime::now();
+    for age in 1..=4 {
+        let file = std::fs::File::create(bench.path(&format!("files/{age}"))).unwrap();
+        file.set_len(10).unwrap();
+        file.set_modified(now - Duration::from_secs(age)).unwrap();
+    }
+    crate::deliver::files::remove_old(&bench.path("files"), now, Duration::from_secs(60), 20);
+    assert_eq!(names(&bench), ["1", "2"]);
+}
