@@ -6,10 +6,10 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
 use super::world::{GUILD, World};
 use super::{Break, Shared};
@@ -132,11 +132,11 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         return;
     }
     let mut caller = String::new();
-    let named = |request: &Request, response: Response| {
+    let upgraded = accept_hdr_async(stream, |request: &Request, response: Response| {
         caller = request.uri().path().trim_matches('/').to_owned();
-        Ok::<_, ErrorResponse>(response)
-    };
-    let Ok(mut ws) = tokio_tungstenite::accept_hdr_async(stream, named).await else { return };
+        Ok(response)
+    });
+    let Ok(mut ws) = upgraded.await else { return };
     shared.change(|world| *world.seen.connected.entry(caller.clone()).or_default() += 1);
     let ended = talk(&mut ws, &caller, &shared).await;
     shared.change(|world| {

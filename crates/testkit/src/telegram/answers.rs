@@ -49,6 +49,8 @@ pub(super) fn answer(seen: &mut Seen, request: &Request) -> (u16, Value) {
             post.buttons.clear();
             done(json!({"message_id": message}))
         }
+        "getChat" if chat < 0 => done(json!({"id": chat, "type": "supergroup", "title": format!("group {chat}")})),
+        "getChat" => done(json!({"id": chat, "type": "private", "username": "ann"})),
         "sendChatAction" => {
             seen.typing.push(chat);
             done(json!(true))

@@ -1,9 +1,10 @@
-//! Telegram's Bot API by long polling. The address of every request holds the token, so no address ever leaves this file.
+//! Telegram's Bot API by long polling. The address of every request holds the token, so no address ever leaves this folder.
 //!
 //! Telegram offers an update until a poll asks for what comes after it. So nothing is missed, and the next poll asks for more
 //! only when everything before was kept. It knows no nonces and shows a bot none of its own messages: what may have been sent
 //! is never sent again.
 
+mod actions;
 mod outcome;
 mod updates;
 
@@ -15,27 +16,25 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use holdfast_core::chat::inbox::Missed;
 use holdfast_core::chat::outbox::Posted;
-use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, Scope, SendError};
+use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, SendError};
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::http::{Http, NotFetched};
+use super::http::Http;
 use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
 use outcome::Refused;
-use updates::{Conversation, Update};
+use updates::Update;
 
 const API: &str = "https://api.telegram.org";
 /// Longest message, in UTF-16 units.
 const CHUNK: usize = 4096;
-/// Longest answer to a click, in characters.
-const ANSWER: usize = 200;
 
 /// A bot at Telegram.
 pub struct Telegram {
@@ -73,16 +72,6 @@ struct Parameters {
 struct Me {
     id: u64,
     username: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Sent {
-    message_id: i64,
-}
-
-#[derive(Deserialize)]
-struct Kept {
-    file_path: Option<String>,
 }
 
 impl Telegram {
@@ -164,68 +153,6 @@ impl Telegram {
             }
         }
     }
-
-    async fn post(&self, draft: &Draft) -> Result<MessageId, SendError> {
-        let mut body = Conversation::read(&draft.channel)?.body();
-        body["text"] = draft.text.as_str().into();
-        if let Some(id) = draft.reply_to.as_ref().and_then(number) {
-            body["reply_parameters"] = json!({"message_id": id, "allow_sending_without_reply": true});
-        }
-        if !draft.buttons.is_empty() {
-            let row: Vec<_> = draft.buttons.iter().map(|b| json!({"text": b.label, "callback_data": b.id})).collect();
-            body["reply_markup"] = json!({"inline_keyboard": [row]});
-        }
-        let sent: Sent = self.call("sendMessage", body, limits::CHANNEL_SEND).await.map_err(Refused::not_sent)?;
-        message_id(sent.message_id).ok_or_else(|| SendError::Unknown("Telegram named no message".into()))
-    }
-
-    /// The second attempt at a message that may be there would post it twice.
-    async fn post_once(&self, draft: &Draft) -> Result<MessageId, SendError> {
-        if self.doubted.lock().contains(&draft.nonce) {
-            return Err(SendError::Permanent {
-                scope: Scope::Message,
-                code: String::new(),
-                text: "it may have been posted, and Telegram cannot be asked".into(),
-            });
-        }
-        let result = self.post(draft).await;
-        if let Err(SendError::Unknown(_)) = result {
-            let mut doubted = self.doubted.lock();
-            doubted.push_back(draft.nonce.clone());
-            if doubted.len() > limits::OUTBOX_LANES {
-                doubted.pop_front();
-            }
-        }
-        result
-    }
-
-    async fn change(&self, channel: &ChannelId, message: &MessageId, text: &str) -> Result<(), SendError> {
-        let mut body = addressed(channel, message)?;
-        body["text"] = text.into();
-        match self.call::<IgnoredAny>("editMessageText", body, limits::CHANNEL_SEND).await {
-            Ok(_) => Ok(()),
-            Err(Refused::Said { code: 400, said, .. }) if said.contains("message is not modified") => Ok(()),
-            Err(why) => Err(why.not_sent()),
-        }
-    }
-
-    /// Does something of which nobody needs to know whether it worked.
-    async fn gesture(&self, method: &str, body: Result<Value, SendError>) {
-        let Ok(body) = body else { return };
-        if let Err(why) = self.call::<IgnoredAny>(method, body, limits::CHANNEL_REQUEST).await {
-            tracing::debug!(method, ?why, "a gesture at Telegram did not work");
-        }
-    }
-
-    async fn file(&self, id: &str, into: &mut tokio::fs::File) -> Result<u64, String> {
-        let asked = self.call::<Kept>("getFile", json!({"file_id": id}), limits::CHANNEL_REQUEST).await;
-        let path = asked.map_err(Refused::reason)?.file_path.ok_or("Telegram does not give this file")?;
-        let address = format!("{}/file/bot{}/{path}", self.base, self.token.expose_secret());
-        self.http.fetch(|client| client.get(address), into).await.map_err(|why| match why {
-            NotFetched::Refused(status) => format!("Telegram does not give this file ({status})"),
-            NotFetched::Because(reason) => reason,
-        })
-    }
 }
 
 impl ChannelBackend for Telegram {
@@ -265,15 +192,7 @@ impl ChannelBackend for Telegram {
     }
 
     fn typing<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, ()> {
-        async move {
-            let body = Conversation::read(channel).map(|conversation| {
-                let mut body = conversation.body();
-                body["action"] = "typing".into();
-                body
-            });
-            self.gesture("sendChatAction", body).await;
-        }
-        .boxed()
+        self.show_typing(channel).boxed()
     }
 
     fn react<'a>(
@@ -283,23 +202,11 @@ impl ChannelBackend for Telegram {
         sign: &'a str,
         there: bool,
     ) -> BoxFuture<'a, ()> {
-        async move {
-            let body = addressed(channel, message).map(|mut body| {
-                let reaction = json!({"type": "emoji", "emoji": updates::reaction(sign)});
-                body["reaction"] = if there { json!([reaction]) } else { json!([]) };
-                body
-            });
-            self.gesture("setMessageReaction", body).await;
-        }
-        .boxed()
+        self.show_sign(channel, message, sign, there).boxed()
     }
 
     fn answer<'a>(&'a self, click: &'a str, text: &'a str) -> BoxFuture<'a, ()> {
-        async move {
-            let text: String = text.chars().take(ANSWER).collect();
-            self.gesture("answerCallbackQuery", Ok(json!({"callback_query_id": click, "text": text}))).await;
-        }
-        .boxed()
+        self.answer_click(click, text).boxed()
     }
 
     /// Nothing: what nobody kept is offered again by itself.
@@ -336,22 +243,8 @@ impl ChannelBackend for Telegram {
     }
 
     fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>> {
-        async move {
-            let chat: Chat = self
-                .call("getChat", json!({"chat_id": channel.as_str()}), limits::CHANNEL_REQUEST)
-                .await
-                .map_err(Refused::not_sent)?;
-            let name = chat.title.or(chat.username).unwrap_or_else(|| channel.to_string());
-            Ok(Examined { name, lacks: Vec::new() })
-        }
-        .boxed()
+        self.examined(channel).boxed()
     }
-}
-
-#[derive(Deserialize)]
-struct Chat {
-    title: Option<String>,
-    username: Option<String>,
 }
 
 const NO_TOKEN: BadChannel =
@@ -365,20 +258,6 @@ fn bot_of(token: &str) -> Option<&str> {
         && (8..=256).contains(&secret.len())
         && secret.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     good.then_some(id)
-}
-
-fn number(message: &MessageId) -> Option<i64> {
-    message.as_str().parse().ok()
-}
-
-fn message_id(id: i64) -> Option<MessageId> {
-    MessageId::parse(&id.to_string()).ok()
-}
-
-/// The body of a request about a message.
-fn addressed(channel: &ChannelId, message: &MessageId) -> Result<Value, SendError> {
-    let id = number(message).ok_or_else(|| outcome::no_place("this is no message of Telegram's"))?;
-    Ok(json!({"chat_id": Conversation::read(channel)?.chat, "message_id": id}))
 }
 
 #[cfg(test)]

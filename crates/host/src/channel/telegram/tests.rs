@@ -1,9 +1,10 @@
-use holdfast_core::chat::{Button, Look};
+use holdfast_core::chat::{Button, Look, Scope};
 use holdfast_testkit::telegram::FakeTelegram;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::actions::{message_id, number};
 use super::*;
 
 /// How long something that should happen soon may take.
@@ -271,4 +272,15 @@ async fn a_file_is_fetched_whole_or_not_at_all() {
     assert_eq!(too_large, Err("the file is larger than 25 MiB".into()));
     let unknown = bot.download(&heard, &file("other"), &mut into).await.unwrap_err();
     assert!(unknown.contains("wrong file_id"), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_chat_says_its_name() {
+    let (service, bot) = stand().await;
+    service.close(-2, 400, "Bad Request: chat not found");
+    for (id, name) in [("7", "ann"), ("-100", "group -100"), ("-100/5", "group -100")] {
+        assert_eq!(bot.examine(&channel(id)).await.unwrap().name, name);
+    }
+    let refused = bot.examine(&channel("-2")).await.unwrap_err();
+    assert!(matches!(refused, SendError::Permanent { scope: Scope::Channel, .. }), "{refused:?}");
 }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Telegram, message_id, outcome};
+use super::actions::message_id;
+use super::{Telegram, outcome};
 use crate::channel::Event;
 use crate::status_hub::unix_ms;
 
@@ -213,11 +214,6 @@ fn names(text: &str, name: &str) -> bool {
         let word = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
         word.eq_ignore_ascii_case(name)
     })
-}
-
-/// Telegram has only some emoji for reactions.
-pub(super) fn reaction(sign: &str) -> &str {
-    if sign == holdfast_core::chat::signs::WORKS { "👨‍💻" } else { sign }
 }
 
 #[cfg(test)]
