@@ -3,12 +3,13 @@
 use std::process::{Output, Stdio};
 
 use holdfast_testkit::discord::Post;
+use holdfast_testkit::home::Home;
 use holdfast_testkit::process::{Signal, send};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 
-use super::stage::{PATIENCE, Stage};
+use super::stage::{PATIENCE, SERVE, Stage};
 
 /// A hook that was started by an agent in the project.
 struct Hook(Child);
@@ -111,6 +112,25 @@ async fn a_prompt_survives_that_holdfast_is_killed() {
     assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "allow");
     assert_eq!(stage.discord.seen().texts(stage.channel).len(), 1, "there is one prompt");
     becomes(&stage, &shown, "Allowed by Ann").await;
+}
+
+#[tokio::test]
+async fn a_prompt_whose_hook_stays_with_the_former_holder_is_over() {
+    let stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    let other = Home::beside(&stage.home);
+    for (from, to) in [(stage.home.config(), other.config()), (stage.home.data(), other.data())] {
+        for name in ["config.toml", "secrets.json"].map(|name| (from.join(name), to.join(name))) {
+            // Each is in one of the two; its mode is copied too.
+            let _ = std::fs::copy(name.0, name.1);
+        }
+    }
+    let _taker = other.start(&SERVE).await;
+    becomes(&stage, &shown, "Its agent does not wait any more").await;
+    let over = "This is over: its agent does not wait any more.";
+    assert_eq!(stage.presses(&shown, ":allow").await, over);
+    assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "ask");
 }
 
 #[tokio::test]

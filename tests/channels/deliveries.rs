@@ -2,6 +2,7 @@
 
 use holdfast_testkit::discord::Written;
 use holdfast_testkit::home::Home;
+use holdfast_testkit::stand::alive;
 use serde_json::Value;
 
 use super::stage::{Stage, program};
@@ -53,9 +54,14 @@ async fn stop_ends_the_agents_program_and_what_follows_is_delivered() {
 async fn perhaps(stage: &mut Stage, began: &str) {
     let message = stage.says("Deploy");
     stage.reads(began, |text| text == "x\n").await;
+    let left = std::fs::read_to_string(stage.path("pid"));
     stage.dies_and_comes_again().await;
     let told = stage.said("the doubt", |text| text.starts_with("This was perhaps delivered")).await;
     assert_eq!((told.reply_to, told.buttons.len()), (Some(message), 1));
+    if let Ok(pid) = left {
+        let pid = pid.trim().parse().expect("a pid");
+        assert!(!alive(pid), "what the killed holder had started is ended");
+    }
     assert_eq!(stage.reads(began, |_| true).await, "x\n", "it is not delivered again by itself");
     std::fs::write(stage.path("go"), "").expect("a mark");
     stage.presses(&told, "").await;
@@ -65,7 +71,8 @@ async fn perhaps(stage: &mut Stage, began: &str) {
 #[tokio::test]
 async fn killed_while_the_agents_program_runs_the_sender_decides() {
     let home = Home::new();
-    program(&home, "agent", r#"echo x >> "$1/began"; [ -e "$1/go" ] || exec sleep 1000; cat > "$1/got""#);
+    let script = r#"echo $$ > "$1/pid"; echo x >> "$1/began"; [ -e "$1/go" ] || exec sleep 1000; cat > "$1/got""#;
+    program(&home, "agent", script);
     let command = "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]";
     let mut stage = Stage::in_home(home, "", command).await;
     perhaps(&mut stage, "began").await;
