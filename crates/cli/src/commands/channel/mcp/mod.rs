@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::args::Folders;
 use crate::commands::op::rand_key;
 use crate::failure::Failure;
-use wire::{Agent, Request};
+use wire::{Agent, Line, Request};
 
 /// What every part of the server knows.
 struct Server {
@@ -65,8 +65,8 @@ pub async fn mcp(folders: &Folders, binding: Option<String>) -> Result<(), Failu
     let mut calls = JoinSet::new();
     while let Some(line) = lines.next().await {
         while calls.try_join_next().is_some() {}
-        match Request::read(&line) {
-            Ok(Some(request)) if request.method == "tools/call" => {
+        match Line::read(&line) {
+            Ok(Line::Request(request)) if request.method == "tools/call" => {
                 let (server, places) = (Arc::clone(&server), Arc::clone(&places));
                 calls.spawn(async move {
                     let _place = places.acquire().await;
@@ -74,9 +74,9 @@ pub async fn mcp(folders: &Folders, binding: Option<String>) -> Result<(), Failu
                     server.agent.answer(&request.id, answer).await;
                 });
             }
-            Ok(Some(request)) => server.agent.answer(&request.id, answer(&request)).await,
-            Ok(None) if line.contains("\"notifications/initialized\"") => server.ready.notify_one(),
-            Ok(None) => {}
+            Ok(Line::Request(request)) => server.agent.answer(&request.id, answer(&request)).await,
+            Ok(Line::Notification(method)) if method == "notifications/initialized" => server.ready.notify_one(),
+            Ok(Line::Notification(_) | Line::Nothing) => {}
             Err(refusal) => server.agent.answer(&Value::Null, Err(refusal)).await,
         }
     }

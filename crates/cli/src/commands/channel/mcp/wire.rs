@@ -7,6 +7,17 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Stdout};
 use tokio::sync::Mutex;
 
+/// What stands on a line.
+#[derive(Debug)]
+pub enum Line {
+    /// It wants an answer.
+    Request(Request),
+    /// It wants none; its method.
+    Notification(String),
+    /// Nothing, or an answer, for which nobody here waits.
+    Nothing,
+}
+
 /// A request that wants an answer.
 #[derive(Debug)]
 pub struct Request {
@@ -22,11 +33,10 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Request {
-    /// What stands on a line. Nothing for a notification, and for answers, which nobody here waits for.
-    pub fn read(line: &str) -> Result<Option<Request>, Refusal> {
+impl Line {
+    pub fn read(line: &str) -> Result<Line, Refusal> {
         if line.trim().is_empty() {
-            return Ok(None);
+            return Ok(Line::Nothing);
         }
         let mut message: Value = serde_json::from_str(line)
             .map_err(|_| Refusal { code: -32700, message: "this line is no JSON".to_owned() })?;
@@ -36,9 +46,10 @@ impl Request {
         let params = object.remove("params").unwrap_or_default();
         match (id, method) {
             (Some(id @ (Value::String(_) | Value::Number(_))), Some(Value::String(method))) => {
-                Ok(Some(Request { id, method, params }))
+                Ok(Line::Request(Request { id, method, params }))
             }
-            (None, Some(Value::String(_))) | (Some(_), None) => Ok(None),
+            (None, Some(Value::String(method))) => Ok(Line::Notification(method)),
+            (Some(_), None) => Ok(Line::Nothing),
             _ => Err(invalid()),
         }
     }
@@ -97,13 +108,15 @@ mod tests {
 
     #[test]
     fn requests_are_told_from_notifications_answers_and_nonsense() {
-        let request = Request::read(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).unwrap().unwrap();
+        let read = |line: &str| Line::read(line).unwrap();
+        let Line::Request(request) = read(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#) else { panic!() };
         assert_eq!((request.id, request.method.as_str(), request.params), (json!(1), "ping", Value::Null));
-        for silent in ["", "  ", r#"{"jsonrpc":"2.0","method":"x"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#] {
-            assert!(Request::read(silent).unwrap().is_none(), "{silent}");
+        assert!(matches!(read(r#"{"jsonrpc":"2.0","method":"x"}"#), Line::Notification(method) if method == "x"));
+        for silent in ["", "  ", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#] {
+            assert!(matches!(read(silent), Line::Nothing), "{silent}");
         }
         for (bad, code) in [("{", -32700), ("[]", -32600), (r#"{"id":null,"method":"x"}"#, -32600), ("{}", -32600)] {
-            assert_eq!(Request::read(bad).unwrap_err().code, code, "{bad}");
+            assert_eq!(Line::read(bad).unwrap_err().code, code, "{bad}");
         }
     }
 }
