@@ -77,6 +77,7 @@ desktop-test: test-machine $(UI)
 # The window in Chromium, against the binary that was built; its types first.
 ui-test: test-machine $(UI) $(UI_TESTS)
 	$(CARGO) build -p holdfast
+	$(CARGO) build -p holdfast-testkit --example discord
 	cd ui && npm run --silent check
 	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast timeout 900 node --test
 $(UI_TESTS): tests/ui/package-lock.json | node-machine

@@ -1,13 +1,16 @@
 // The channel: from a bot's token to an agent that is mirrored, people who may speak, and what did not get there.
 
 import assert from 'node:assert/strict';
+import { appendFile, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { Discord } from './support/discord.js';
 import { base, channels, seat } from './support/states.js';
 import { suite } from './support/suite.js';
 import { axe, overflow } from './support/window.js';
 
-const { scripted } = suite();
+const { holdfast, scripted } = suite();
 const region = (page, name) => page.getByRole('region', { name, exact: true });
 const S = 1_000;
 
@@ -222,4 +225,63 @@ test('the filled channel has no finding of axe in light and in dark, and fits in
     assert.ok((await overflow(page)) <= 0, options.colorScheme);
     assert.deepEqual(page.complaints, []);
   }
+});
+
+test('from a token to an agent that is mirrored, and back: the real thing', async (t) => {
+  const discord = await Discord.start();
+  t.after(() => discord.stop());
+  const { home, page } = await holdfast({ config: `[channel]\nbase_url = "${discord.url}"\n` });
+  const transcripts = join(home.root, '.claude', 'projects', 'app');
+  const transcript = join(transcripts, 's-1.jsonl');
+  await mkdir(transcripts, { recursive: true });
+  await writeFile(transcript, '');
+  await home.run('channel', 'show').catch(({ stderr }) => assert.match(stderr, /no channel is set up/));
+  await page.getByRole('navigation').getByRole('link', { name: 'Channel', exact: true }).click();
+  await page.getByLabel('Token of the bot').fill(discord.token);
+  await page.getByRole('button', { name: 'Set up' }).click();
+  await page.getByText(`discord bot ${discord.bot}`).waitFor();
+  await page.getByText('the token belongs to').waitFor();
+  await page.getByText('oauth2/authorize').waitFor();
+
+  const form = page.getByRole('form', { name: 'Mirror the agent' });
+  await form.getByLabel('A name for the two of them').fill('app');
+  await form.getByLabel('Channel ID').fill(discord.channel);
+  await form.getByLabel('One transcript').check();
+  await form.getByLabel('Path of the transcript').fill(transcript);
+  await form.getByLabel('How your messages reach the agent').selectOption('inbox');
+  await form.getByRole('button', { name: 'Mirror the agent' }).click();
+  await page.getByText(`#channel-${discord.channel} in Workshop: the bot may read and write`).waitFor();
+  await region(page, 'Seat').getByText('Speaks for the bot').waitFor();
+
+  await page.getByRole('button', { name: 'Test message app' }).click();
+  await page.getByText(/The test message is there: message \d+\./).waitFor();
+
+  const said = { type: 'text', text: 'All 212 tests pass.' };
+  const line = { type: 'assistant', sessionId: 's-1', uuid: 'u-1', timestamp: new Date().toISOString(), message: { role: 'assistant', content: [said] } };
+  await appendFile(transcript, `${JSON.stringify(line)}\n`);
+  await discord.posted('All 212 tests pass.');
+  await page.getByText(/last posted/).waitFor();
+
+  const people = region(page, 'People who may speak to the agents');
+  await people.getByRole('button', { name: 'Let somebody in' }).click();
+  await people.getByLabel('The code the bot told them').waitFor();
+  await discord.write(`<@${discord.bot}> hello`);
+  const { text } = await discord.posted('code');
+  const [code] = /\b[2-9A-HJ-NP-Z]{6}\b/.exec(text);
+  await people.getByLabel('The code the bot told them').fill(code);
+  await people.getByRole('button', { name: 'Admit' }).click();
+  await people.getByRole('alert').filter({ hasText: 'Ann may speak to the agents.' }).waitFor();
+  assert.match(await home.run('channel', 'people'), new RegExp(`Ann +${discord.person}`));
+  await discord.write('please go on');
+  await page.getByText('1 message to be delivered').waitFor();
+
+  await discord.ask({ do: 'silence', channel: discord.channel, silent: true });
+  await appendFile(transcript, `${JSON.stringify({ ...line, uuid: 'u-2', message: { ...line.message, content: [{ type: 'text', text: 'One more.' }] } })}\n`);
+  await page.getByText('stopped', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Check now' }).or(page.getByRole('button', { name: 'Check again' })).click();
+  await page.getByText('the bot lacks Send Messages').waitFor();
+  await discord.ask({ do: 'silence', channel: discord.channel, silent: false });
+  await home.run('channel', 'retry', 'app');
+  await discord.posted('One more.');
+  assert.deepEqual(page.complaints, []);
 });

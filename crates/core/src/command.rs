@@ -218,10 +218,10 @@ pub enum Command {
         backend: Option<String>,
         /// The bot's token.
         token: Secret,
-        /// Another address of the service's API than its own; `https`, or `http` to this machine.
+        /// Another address of the service's API than its own; `https`, or `http` to this machine. Absent: as configured.
         #[serde(default)]
         base_url: Option<String>,
-        /// Another address of Discord's gateway than the one it names itself.
+        /// Another address of Discord's gateway than the one it names itself. Absent: as configured.
         #[serde(default)]
         gateway_url: Option<String>,
     },

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 
 import { Client } from './mcp.js';
 
-const BINARY = process.env.HOLDFAST_BIN ?? new URL('../../../target/debug/holdfast', import.meta.url).pathname;
+export const BINARY = process.env.HOLDFAST_BIN ?? new URL('../../../target/debug/holdfast', import.meta.url).pathname;
 
 export class Home {
   #log = '';

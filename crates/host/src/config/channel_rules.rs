@@ -28,7 +28,7 @@ pub(super) fn check(channel: &ChannelConfig) -> Result<(), Wrong> {
     if let Some(person) = channel.people.iter().find(|person| !is_person(channel.backend, person)) {
         return wrong("people", no_person(channel.backend, person));
     }
-    if channel.gateway_url.is_some() && channel.backend != Some(ChannelService::Discord) {
+    if channel.gateway_url.is_some() && channel.backend == Some(ChannelService::Telegram) {
         return wrong("gateway_url", "only Discord has a gateway".into());
     }
     if channel.voice.first().is_some_and(|program| program.trim().is_empty()) {
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_whole_channel_is_read() {
         let text = "[channel]\nbackend = \"discord\"\nbot = \"1\"\npeople = [\"7\"]\ndirect = \"app\"\nvoice = [\"whisper\"]\n\
-             gateway_url = \"wss://gateway.example\"\n\
+             gateway_url = \"https://gateway.example\"\n\
              [[channel.binding]]\nname = \"app\"\nchannel = \"12\"\nsession = \"s-1\"\ndeliver = \"tmux\"\npane = \"work:0.1\"\n\
              stop_key = \"C-c\"\nmention = true\npeople = [\"7\"]\n\
              [[channel.binding]]\nname = \"log\"\nchannel = \"13\"\ntranscript = \"~/log.jsonl\"\n";
@@ -186,7 +186,10 @@ mod tests {
                 format!("{discord}people = [\"ann\"]"),
                 "3:1: \"ann\" is no person's id, which is a number; `holdfast channel pair` adds people",
             ),
-            ("[channel]\nbackend = \"telegram\"\ngateway_url = \"wss://a\"".into(), "3:1: only Discord has a gateway"),
+            (
+                "[channel]\nbackend = \"telegram\"\ngateway_url = \"https://a\"".into(),
+                "3:1: only Discord has a gateway",
+            ),
             ("[channel]\nvoice = [\" \"]".into(), "2:1: its first part is a program"),
             (format!("[channel]\ndirect = \"web\"\n{BOUND}"), "2:1: there is no binding `web`"),
             (

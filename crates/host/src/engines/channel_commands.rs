@@ -127,7 +127,7 @@ pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> R
     match command {
         Command::ChannelSetup { backend, token, base_url, gateway_url } => {
             let secrets = secrets(dirs, config).await?;
-            let (set, answer) = set_up(&secrets, backend.as_deref(), token, base_url, gateway_url).await?;
+            let (set, answer) = set_up(&secrets, &config.channel, backend.as_deref(), token, base_url, gateway_url).await?;
             let now = edited(dirs, set).await?;
             forget_former(&secrets, &config.channel, &now.channel).await?;
             Ok(answer)

@@ -85,7 +85,7 @@ impl Running {
         gateway_url: Option<String>,
     ) -> Result<Value, CommandError> {
         let before = self.config().await.channel;
-        let (set, answer) = set_up(&self.secrets, service, token, base_url, gateway_url).await?;
+        let (set, answer) = set_up(&self.secrets, &before, service, token, base_url, gateway_url).await?;
         self.configure(set).await?;
         forget_former(&self.secrets, &before, &self.config().await.channel).await?;
         self.keep_wanted(Some(Engine::Channels), true).await;
@@ -244,6 +244,7 @@ fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> 
 /// configuration, and the answer.
 pub(super) async fn set_up(
     secrets: &Secrets,
+    before: &ChannelConfig,
     service: Option<&str>,
     token: Secret,
     base_url: Option<String>,
@@ -259,6 +260,10 @@ pub(super) async fn set_up(
     let (Ok(base_url), Ok(gateway_url)) = (address(base_url), address(gateway_url)) else {
         return Err(invalid(&channel::BadChannel::Address));
     };
+    // What was configured for this service stays, unless another address is named.
+    let same = before.backend.is_none_or(|known| known == service);
+    let base_url = base_url.or_else(|| before.base_url.clone().filter(|_| same));
+    let gateway_url = gateway_url.or_else(|| before.gateway_url.clone().filter(|_| same));
     let token = SecretString::from(token.0);
     let backend = channel::backend(service, token.clone(), base_url.as_ref(), gateway_url.as_ref());
     let (id, backend) = backend.map_err(|e| invalid(&e))?;

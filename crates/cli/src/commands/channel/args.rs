@@ -29,7 +29,7 @@ pub enum Channel {
         /// Its name
         name: String,
     },
-    /// Let somebody speak to the agents: they write to the bot, get a code, and it is typed here
+    /// Let somebody speak to the agents: they write to the bot or name it, get a code, and it is typed here
     Pair {
         /// The code the bot gave them; without it pairing is opened, and in a terminal the code is asked for
         code: Option<String>,

@@ -18,7 +18,9 @@ pub async fn pair(folders: &Folders, code: Option<String>) -> Result<(), Failure
     }
     let opened = ask(&folders.dirs()?, Ask::ChannelPair { code: None }).await?;
     let minutes = opened["minutes"].as_u64().unwrap_or_default();
-    let sentence = format!("For {minutes} minutes, whoever writes to the bot gets a code. Write to it now.");
+    let sentence = format!(
+        "For {minutes} minutes, whoever writes to the bot directly, or names it in a bound channel (@…), gets a code. Do that now."
+    );
     if folders.json || !std::io::stdin().is_terminal() {
         return told(folders, &opened, &format!("{sentence} Then: holdfast channel pair CODE"));
     }
