@@ -42,9 +42,14 @@ impl Running {
 
     /// The next line it says.
     pub async fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let lines = self.lines.as_mut().context("stdout is not piped")?;
-        let line = lines.next_line().await?.context("the process ended")?;
+        let line = self.line().await?;
         serde_json::from_str(&line).with_context(|| format!("not understood: {line}"))
+    }
+
+    /// The next line as it is.
+    pub async fn line(&mut self) -> Result<String> {
+        let lines = self.lines.as_mut().context("stdout is not piped")?;
+        lines.next_line().await?.context("the process ended")
     }
 
     /// The process id.

@@ -1,8 +1,9 @@
 //! `make bench`: one table, one run, one load client for every row.
 //!
 //! `ROUNDS=3` for fewer rounds, `PEERS=0` to leave the peers out, `OUTAGES=5`, `DEVICES=1000` for less of those, and
-//! `ONLY=trip,big,memory,idle,hostile,breaks,dead,growth,admission,output,stored,runner` to run parts.
+//! `ONLY=trip,big,memory,idle,hostile,breaks,dead,growth,admission,output,stored,runner,channels` to run parts.
 
+mod channels;
 mod child;
 mod growth;
 mod load;
@@ -42,7 +43,9 @@ between the floor and ours at 1 in flight, with envelope, ids, acknowledgement a
 and timeline.
 Durable admissions: bare SQLite is one table with a unique id, at 16 one thread that commits what waits; nats-server syncs each
 message. All are on the disk of the temporary folder. Output through worker and relay: one process with both, each piece on disk
-before it is acknowledged; the plain WebSocket keeps nothing. Stored operations: both homes in turns, each started anew.";
+before it is acknowledged; the plain WebSocket keeps nothing. Stored operations: both homes in turns, each started anew.
+Channels: the service is a Discord that the bench plays without its rate limit; a request counts once it was read there. Until
+then each message was committed to disk. Files are in the page cache.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -54,6 +57,7 @@ fn main() -> Result<()> {
         ["daemon", relay] => as_shipped()?.block_on(roles::daemon::run(relay)),
         ["fleet", relay] => single()?.block_on(roles::fleet::run(relay.parse()?)),
         ["sink"] => single()?.block_on(operations::sink()),
+        ["follower", how, ref paths @ ..] => single()?.block_on(roles::follower::run(how, paths)),
         ["floor-front"] => single()?.block_on(roles::floor::front()),
         ["floor-echo", front] => single()?.block_on(roles::floor::echo(front.parse()?)),
         _ => bail!("unknown role {arguments:?}"),
@@ -138,6 +142,9 @@ async fn bench() -> Result<()> {
     }
     if asked.wants("runner") {
         operations::runner_memory(&mut goals).await?;
+    }
+    if asked.wants("channels") {
+        channels::run(asked.rounds, &mut goals).await?;
     }
     goals.print();
     println!("{FOOT}");

@@ -3,6 +3,7 @@
 pub mod daemon;
 pub mod fleet;
 pub mod floor;
+pub mod follower;
 pub mod relay;
 pub mod stdio;
 
