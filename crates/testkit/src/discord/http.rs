@@ -19,6 +19,8 @@ pub(super) struct Request {
     pub query: BTreeMap<String, String>,
     /// The header, as it came.
     pub authorization: Option<String>,
+    /// Whether it names its program as Discord wants it.
+    pub named: bool,
     pub body: Value,
 }
 
@@ -108,7 +110,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
     }
     let mut words = line.split(' ').map(str::to_owned);
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (mut length, mut authorization) = (0, None);
+    let (mut length, mut authorization, mut named) = (0, None, false);
     loop {
         line.clear();
         if stream.read_line(&mut line).await? == 0 {
@@ -117,6 +119,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().unwrap_or(0),
+            "user-agent" => named = value.trim().starts_with("DiscordBot ("),
             "authorization" => authorization = Some(value.trim().to_owned()),
             _ => {}
         }
@@ -131,6 +134,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
         path: path.collect(),
         query: url.query_pairs().map(|(k, v)| (k.into_owned(), v.into_owned())).collect(),
         authorization,
+        named,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     }))
 }

@@ -47,6 +47,9 @@ fn number_in(value: &Value) -> Option<u64> {
 
 impl World {
     pub fn answer(&mut self, request: &Request) -> Reply {
+        if !request.named {
+            return Reply { status: 403, headers: Vec::new(), body: b"error code: 1010".to_vec() };
+        }
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
         match (request.method.as_str(), &path[..]) {
             ("GET", ["attachments", channel, id, _]) => return self.attachment(request, number(channel), number(id)),

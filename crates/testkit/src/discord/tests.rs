@@ -18,7 +18,8 @@ impl Caller {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let service = FakeDiscord::start().await;
         let token = service.bot(BOT);
-        Caller { service, token, http: Client::new() }
+        let http = Client::builder().user_agent("DiscordBot (https://test.invalid, 1)").build().expect("a client");
+        Caller { service, token, http }
     }
 
     async fn ask(&self, method: Method, path: &str, body: Value) -> (u16, Value) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_core::limits;
 use http::StatusCode;
-use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, USER_AGENT};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -19,6 +19,9 @@ use twilight_http_ratelimiting::{Endpoint, Method, Permit, RateLimitHeaders, Rat
 use super::outcome::Refused;
 use crate::channel::BadChannel;
 use crate::channel::http::{Answer, Http, Lost, NotFetched};
+
+/// Discord lets nobody in without a name of this form, with a page and a version. The project has no page of its own.
+const AGENT: &str = concat!("DiscordBot (https://holdfast.invalid, ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The API, for one bot.
 pub(super) struct Rest {
@@ -116,6 +119,7 @@ impl Rest {
                     Method::Put => client.put(address),
                     _ => client.get(address),
                 };
+                request = request.header(USER_AGENT, AGENT);
                 if !call.bare {
                     request = request.header(AUTHORIZATION, self.authorization.clone());
                 }
@@ -139,7 +143,7 @@ impl Rest {
         if !self.is_files(&url) {
             return Err("this file is not at Discord".into());
         }
-        self.http.fetch(|client| client.get(url), into).await.map_err(|why| match why {
+        self.http.fetch(|client| client.get(url).header(USER_AGENT, AGENT), into).await.map_err(|why| match why {
             NotFetched::Refused(status) => format!("Discord does not give this file ({status})"),
             NotFetched::Because(reason) => reason,
         })
