@@ -50,7 +50,7 @@ pub(super) struct Call {
     /// Its path, with its query.
     pub path: String,
     pub body: Option<Value>,
-    /// What stands in for the token there is in the path, or there is none.
+    /// It goes without the bot's token and outside of all limits: its path has a token of its own.
     pub bare: bool,
 }
 
