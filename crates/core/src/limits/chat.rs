@@ -86,6 +86,7 @@ limits! {
     FORWARDER_REQUESTS: usize = 32, "requests", "What API and commands ask and is not taken in yet; more waits at the caller.";
     FORWARDER_FETCHED: usize = 100, "messages", "Messages that an agent gets for one question what was written last.";
     FORWARDER_CURSORS: usize = 500, "transcripts", "Transcripts of which it is kept how far they were said.";
+    FORWARDER_IDLE: Duration = secs(5), "time", "The forwarder never sleeps longer than this, so that after a sleep of the machine it is not late for longer.";
     FORWARDER_TURN: Duration = secs(60), "time", "What a transcript says of its agent's work counts if it was written no longer ago.";
     FORWARDER_LOOK: Duration = secs(5), "time", "How often a newer session of a project is looked for.";
     FORWARDER_REPLAY: u64 = 16 << 20, "bytes", "The transcript of a new session is said from its beginning on if it is no larger.";

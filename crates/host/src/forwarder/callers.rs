@@ -14,47 +14,54 @@ use super::desk::{CannotAsk, DeskError, Reply};
 /// See the module. Each kind is bounded: more callers than that are turned away.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// Those whose words are on their way into the store, by origin, with the commit that has them.
-    says: BTreeMap<Arc<str>, (Option<Ticket>, Vec<Reply<()>>)>,
+    says: BTreeMap<Arc<str>, Saying>,
     asks: BTreeMap<String, Vec<oneshot::Sender<Result<End, CannotAsk>>>>,
     tests: BTreeMap<Key, (ChannelId, Reply<MessageId>)>,
     /// Who brought a message and keeps it until it is stored.
     brought: BTreeMap<(ChannelId, MessageId), oneshot::Sender<()>>,
 }
 
+/// Words on their way into the store.
+#[derive(Debug, Default)]
+struct Saying {
+    /// The commit that has them.
+    under_way: Option<Ticket>,
+    replies: Vec<Reply<()>>,
+}
+
 impl Callers {
     /// Somebody waits until this is in custody. Whether nobody did before.
     pub(super) fn says(&mut self, source: Arc<str>, reply: Reply<()>) -> bool {
-        let (_, replies) = self.says.entry(source).or_default();
-        replies.push(reply);
-        replies.len() == 1
+        let saying = self.says.entry(source).or_default();
+        saying.replies.push(reply);
+        saying.replies.len() == 1
     }
 
     /// These changes go to the store.
     pub(super) fn committing(&mut self, ticket: Ticket, changes: &[Change]) {
         for change in changes {
             if let Change::Prepare(record) = change
-                && let Some((under_way, _)) = self.says.get_mut(&record.key.source)
+                && let Some(saying) = self.says.get_mut(&record.key.source)
             {
-                *under_way = Some(ticket);
+                saying.under_way = Some(ticket);
             }
         }
     }
 
     /// The store knew this before.
     pub(super) fn said(&mut self, source: &str) {
-        for reply in self.says.remove(source).into_iter().flat_map(|(_, replies)| replies) {
+        for reply in self.says.remove(source).into_iter().flat_map(|saying| saying.replies) {
+            // Whoever asked may have left, here and below.
             let _ = reply.send(Ok(()));
         }
     }
 
     /// They are stored. A failed commit is made again under the same ticket.
     pub(super) fn committed(&mut self, ticket: Ticket) {
-        self.says.retain(|_, (under_way, replies)| {
-            let others = *under_way != Some(ticket);
+        self.says.retain(|_, saying| {
+            let others = saying.under_way != Some(ticket);
             if !others {
-                // Whoever asked may have left, here and below.
-                replies.drain(..).for_each(|reply| drop(reply.send(Ok(()))));
+                saying.replies.drain(..).for_each(|reply| drop(reply.send(Ok(()))));
             }
             others
         });

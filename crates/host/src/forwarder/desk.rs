@@ -1,5 +1,6 @@
 //! Where the rest of the process meets whoever serves a bot's channels, if this process does.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ struct Inner {
     /// Takes requests while this process serves.
     place: watch::Sender<Option<mpsc::Sender<Request>>>,
     status: watch::Sender<Arc<ForwarderStatus>>,
-    /// Since the desk exists, transcripts that agents named while nobody served.
-    named: Mutex<Vec<(Arc<str>, Arc<str>)>>,
+    /// The transcripts that agents named while nobody served, by their bindings.
+    named: Mutex<BTreeMap<Arc<str>, Arc<str>>>,
     offers: Offers,
     grants: Grants,
 }
@@ -235,11 +236,9 @@ impl Desk {
         match self.ask_for(request).await {
             Err(DeskError::NoSeat) => {
                 let mut named = self.0.named.lock();
-                named.retain(|(known, _)| **known != *binding);
-                if named.len() >= limits::BINDINGS {
-                    named.remove(0);
+                if named.len() < limits::BINDINGS || named.contains_key(binding) {
+                    named.insert(binding.into(), transcript.into());
                 }
-                named.push((binding.into(), transcript.into()));
                 Ok(())
             }
             other => other,
@@ -274,7 +273,7 @@ impl Desk {
     }
 
     /// Somebody serves from now on: takes requests, and what was kept for it.
-    pub(super) fn open(&self) -> (mpsc::Receiver<Request>, Vec<(Arc<str>, Arc<str>)>) {
+    pub(super) fn open(&self) -> (mpsc::Receiver<Request>, BTreeMap<Arc<str>, Arc<str>>) {
         let (place, requests) = mpsc::channel(limits::FORWARDER_REQUESTS);
         self.0.place.send_replace(Some(place));
         (requests, std::mem::take(&mut self.0.named.lock()))

@@ -282,7 +282,7 @@ impl Shell {
             self.signs.poll_timeout(now),
             self.looks_again(now),
         ];
-        let wait = machines.into_iter().flatten().fold(limits::SHELL_TURN_MAX, Duration::min);
+        let wait = machines.into_iter().flatten().fold(limits::FORWARDER_IDLE, Duration::min);
         wait.min(self.publish(now))
     }
 

@@ -60,6 +60,8 @@ struct Following {
     follower: Follower,
     /// What was read and cannot be taken yet.
     held: Option<(Vec<Entry>, Cursor)>,
+    /// It is read to its end, and no further.
+    finishing: bool,
 }
 
 struct Next {
@@ -93,7 +95,14 @@ impl Source {
     /// The transcript that is followed, or will be soon.
     pub fn transcript(&self) -> Option<&Arc<str>> {
         let next = self.next.as_ref().map(|next| &next.transcript);
-        next.or(self.following.as_ref().map(|following| &following.transcript))
+        let following = self.following.as_ref().filter(|following| !following.finishing);
+        next.or(following.map(|following| &following.transcript))
+    }
+
+    /// Whether anything of a transcript may still be said for this binding.
+    fn has(&self, transcript: &str) -> bool {
+        let following = self.following.as_ref().map(|following| &following.transcript);
+        self.transcript().into_iter().chain(following).any(|known| **known == *transcript)
     }
 
     /// The same, once its beginning is found.
@@ -116,7 +125,8 @@ impl Source {
     /// Reads to the end of what is there.
     pub fn finish(&mut self) {
         self.next = None;
-        if let Some(following) = &self.following {
+        if let Some(following) = &mut self.following {
+            following.finishing = true;
             following.follower.finish();
         }
     }
@@ -165,6 +175,7 @@ impl Shell {
                 source.look_at = Duration::ZERO;
                 (source.choice, source.looked) = (Choice::default(), None);
                 if before.is_some() {
+                    source.finish();
                     self.bound.remove(&name);
                     self.store.unbind(&name);
                 } else if let Some(bound) = self.bound.get(&name)
@@ -201,8 +212,7 @@ impl Shell {
 
     /// Which other binding follows a transcript.
     fn follower_of(&self, transcript: &str, other_than: &str) -> Option<&str> {
-        let follows = |source: &Source| source.transcript().is_some_and(|t| **t == *transcript);
-        let found = self.sources.iter().find(|(name, source)| ***name != *other_than && follows(source));
+        let found = self.sources.iter().find(|(name, source)| ***name != *other_than && source.has(transcript));
         found.map(|(name, _)| &**name)
     }
 
@@ -322,10 +332,10 @@ impl Shell {
         }
         self.unpublished = true;
         source.trouble = None;
+        source.finish();
         source.next = Some(next);
-        match &source.following {
-            Some(following) => following.follower.finish(),
-            None => self.begin(name),
+        if !source.is_following() {
+            self.begin(name);
         }
     }
 
@@ -361,6 +371,7 @@ impl Shell {
             placed: size.is_none(),
             follower,
             held: None,
+            finishing: false,
         });
         self.hearing.push(hear(self.followers, hearing));
         if size.is_none() {

@@ -16,13 +16,14 @@ use holdfast_core::chat::outbox::Key;
 use holdfast_core::chat::{ChannelId, CommitError, Incoming, MessageId, asks, inbox, outbox};
 use holdfast_core::limits;
 use holdfast_core::transcript::Bookmark;
-use holdfast_store::{Layout, Store, StoreError};
+use holdfast_store::{Layout, PAGE, Store, StoreError};
 use rusqlite::{Connection, params};
 
 use crate::files;
 use crate::status_hub::unix_ms;
 
-const LAYOUT: Layout = Layout { file: "channel.sqlite", steps: schema::STEPS, reserve: Some(files::free_space) };
+const LAYOUT: Layout =
+    Layout { file: "channel.sqlite", steps: schema::STEPS, reserve: Some(files::free_space), page: PAGE };
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]
@@ -270,7 +271,10 @@ fn load(db: &Connection, store: SeatStore, set_aside: Option<PathBuf>) -> Result
     let seen = all(db, "SELECT channel, message FROM seen", |row| {
         Ok((columns::channel(&row.get::<_, String>(0)?)?, columns::message(&row.get::<_, String>(1)?)?))
     })?;
-    let asks = all(db, "SELECT ask, asked, message, ended, shown FROM asks ORDER BY seq", |row| {
+    // A holder that died between two commits knew the message of a prompt only as the outbox's.
+    let posted = "SELECT detail FROM outbox WHERE source = 'ask:' || request AND standing = 'sent'";
+    let open = format!("SELECT ask, asked, COALESCE(message, ({posted})), ended, shown FROM asks ORDER BY seq");
+    let asks = all(db, &open, |row| {
         Ok(asks::Row {
             ask: columns::from_json(&row.get::<_, String>(0)?)?,
             age: columns::age(now, row.get(1)?),

@@ -229,6 +229,28 @@ fn prompts_bindings_and_bookmarks_are_found_as_they_were_left() {
 }
 
 #[test]
+fn a_prompt_that_was_posted_has_its_message_even_if_only_the_outbox_had_come_to_know_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let ask = Ask {
+        request: "abc".into(),
+        channel: at("c1"),
+        tool: "Bash".into(),
+        description: String::new(),
+        preview: String::new(),
+    };
+    let row = asks::Row { ask, age: S * 5, message: None, end: None, shown: false };
+    let (tell, told) = mpsc::channel();
+    store.asks(vec![asks::Change::Put(Box::new(row))], move |made| tell.send(made).unwrap());
+    told.recv().unwrap().unwrap();
+    let sent = ended("ask:abc", Standing::Sent(id("77")));
+    commit(&store, vec![prepare(&record("ask:abc", 1, 1)), sent]).unwrap();
+    store.close();
+    let next = open(folder.path(), 2);
+    assert_eq!(next.asks.into_iter().map(|row| row.message).collect::<Vec<_>>(), [Some(id("77"))]);
+}
+
+#[test]
 fn ended_messages_are_removed_only_when_they_had_their_time() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 1).store;

@@ -163,3 +163,59 @@ async fn an_agent_that_names_its_new_transcript_is_followed_there_from_its_begin
     let refused = seat.desk.bind("agent", "relative.jsonl").await.unwrap_err();
     assert_eq!(refused.code(), "invalid_request");
 }
+
+#[tokio::test]
+async fn bindings_that_are_edited_take_effect_while_it_serves() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    let other = seat.folder.path().join("other.jsonl");
+    std::fs::write(&other, said("old")).unwrap();
+    // Another transcript: the first is still said to its end.
+    seat.write(&["first"]);
+    seat.edit(|config| config.bindings[0].transcript = Some(other.to_str().unwrap().into()));
+    let followed = other.canonicalize().unwrap();
+    let there = |status: &ForwarderStatus| status.bindings[0].transcript.as_deref() == followed.to_str();
+    seat.until("the other transcript", there).await;
+    assert_eq!(seat.service.until("first", |world| world.posts.len() == 1).await.posts[0].2, "first");
+    // Another channel for what is said from now on.
+    seat.edit(|config| config.bindings[0].channel = "c2".into());
+    seat.until("the other channel", |status| status.bindings[0].channel == "c2").await;
+    std::fs::write(&other, said("old") + &said("second")).unwrap();
+    seat.service.until("second", |world| world.posts.len() == 2).await;
+    assert_eq!((seat.service.texts("c1"), seat.service.texts("c2")), (vec!["first".into()], vec!["second".into()]));
+    // No binding at all, and again: what was said meanwhile is not lost.
+    let binding = seat.config.borrow().bindings[0].clone();
+    seat.edit(|config| config.bindings.clear());
+    seat.until("no binding", |status| status.bindings.is_empty()).await;
+    std::fs::write(&other, said("old") + &said("second") + &said("third")).unwrap();
+    seat.edit(|config| config.bindings.push(binding));
+    seat.service.until("third", |world| world.posts.len() == 3).await;
+    assert_eq!(seat.service.texts("c2"), ["second", "third"]);
+}
+
+#[tokio::test]
+async fn two_bindings_do_not_follow_one_transcript() {
+    let mut seat = Seat::new();
+    seat.edit(|config| {
+        let second = BindingConfig { name: "second".into(), channel: "c2".into(), ..config.bindings[0].clone() };
+        config.bindings.push(second);
+    });
+    seat.serve_and_follow().await;
+    let status = seat.until("a reason", |status| status.bindings[1].why.is_some()).await;
+    assert_eq!(status.bindings[1].why.as_deref(), Some("agent follows this transcript already"));
+    seat.write(&["once"]);
+    seat.service.until("it", |world| world.posts.len() == 1).await;
+    assert_eq!(seat.service.texts("c1"), ["once"]);
+}
+
+#[tokio::test]
+async fn a_pause_that_the_service_asks_for_is_kept_and_nothing_is_lost_by_it() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    seat.service.refusals.lock().push(SendError::Limited { after: Duration::from_millis(300) });
+    let began = std::time::Instant::now();
+    seat.write(&["patient"]);
+    seat.service.until("it", |world| world.posts.len() == 1).await;
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    assert_eq!(seat.service.texts("c1"), ["patient"]);
+}
