@@ -115,6 +115,20 @@ async fn a_prompt_survives_that_holdfast_is_killed() {
 }
 
 #[tokio::test]
+async fn a_prompt_survives_that_holdfast_is_stopped() {
+    let mut stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    stage.process.stop().await;
+    let between = stage.discord.seen().edits;
+    assert!(between.is_empty(), "nothing was decided: {between:?}");
+    stage.comes_again().await;
+    assert_eq!(stage.presses(&shown, ":deny").await, "Denied by Ann");
+    assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(stage.discord.seen().texts(stage.channel).len(), 1, "there is one prompt");
+}
+
+#[tokio::test]
 async fn a_prompt_whose_hook_stays_with_the_former_holder_is_over() {
     let stage = Stage::with("").await;
     let hook = Hook::start(&stage, "PreToolUse", json!({})).await;

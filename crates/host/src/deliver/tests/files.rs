@@ -14,11 +14,14 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::channel::{Bot, Event, Examined};
 
+/// A file, or why not.
+type Given = Result<Vec<u8>, String>;
+
 /// A service that has files, and counts how often each was asked for.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     /// What a file's id gives, the last for ever.
-    pub files: Mutex<BTreeMap<String, Vec<Result<Vec<u8>, String>>>>,
+    pub files: Mutex<BTreeMap<String, Vec<Given>>>,
     pub asked: Mutex<Vec<String>>,
 }
 
