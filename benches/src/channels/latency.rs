@@ -38,8 +38,7 @@ pub async fn run(rounds: usize, goals: &mut Goals) -> Result<()> {
         let text = format!("[{n}]");
         let began = Instant::now();
         file.write_all(bytes.as_bytes())?;
-        let (at_service, by_follower, by_tail) =
-            tokio::join!(stage.asked(&text), ours.hears(n), async { tail.line().await.map(|_| Instant::now()) });
+        let (at_service, by_follower, by_tail) = tokio::join!(stage.asked(&text), ours.hears(n), tells(&mut tail, n));
         asked.push(micros(at_service - began));
         heard.push(micros(by_follower? - began));
         told.push(micros(by_tail? - began));

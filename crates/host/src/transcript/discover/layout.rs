@@ -33,7 +33,7 @@ pub(super) fn look(agent: Agent, home: &Path, wish: &Wish) -> Vec<Sight> {
         }
     }
     let mut files = files(agent, home, wish);
-    files.sort_unstable_by(|a, b| b.modified.cmp(&a.modified));
+    files.sort_unstable_by_key(|file| std::cmp::Reverse(file.modified));
     for file in files.into_iter().take(limits::DISCOVERY_FILES) {
         if let Ok(path) = real_path(&file.path)
             && claimed.insert(path.to_string())

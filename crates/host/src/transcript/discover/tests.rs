@@ -112,14 +112,14 @@ async fn a_dead_or_inherited_number_makes_nothing_live_and_a_script_stays_hidden
 async fn a_living_session_that_wrote_nothing_yet_is_found_by_its_record_and_one_above_the_asker_before_all() {
     let world = World::new();
     let here = world.project();
-    let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let written = world.claude(&here, "written", 0, "cli");
     world.record("claude", other.id(), "written", &here, "");
     let path = real(world.dir.path()).join("generic/named.jsonl").to_str().unwrap().to_owned();
     world.record("generic", std::process::id(), "g", &here, &format!(r#","transcriptPath":"{path}""#));
     assert_eq!(world.here().await, [(written.clone(), true), (path.clone(), true)]);
     // A child of this process asks.
-    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let found = world.found(Wanted { asker: Some(child.id()), ..Wanted::default() }).await;
     let first = Found {
         path: path.into(),

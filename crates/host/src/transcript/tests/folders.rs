@@ -73,7 +73,7 @@ async fn a_file_that_cannot_be_opened_is_told_and_read_once_it_can() {
     }
     let mut world = World::new();
     world.append(&line("a"));
-    fs::set_permissions(&world.path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&world.path, fs::Permissions::from_mode(0o0)).unwrap();
     world.bind(Start::Beginning);
     let mut view = world.follower.view();
     let told = view.wait_for(|v| v.as_ref().is_some_and(|v| v.trouble.is_some()));
