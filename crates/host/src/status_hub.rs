@@ -231,6 +231,7 @@ impl StatusHub {
             WarningCode::ChannelParked,
             WarningCode::MessagesHeld,
             WarningCode::ChannelStuck,
+            WarningCode::ChannelSetAside,
         ] {
             facts.health.clear(over);
         }
@@ -332,6 +333,7 @@ impl StatusHub {
             WarningCode::ChannelParked,
             WarningCode::MessagesHeld,
             WarningCode::ChannelStuck,
+            WarningCode::ChannelSetAside,
         ] {
             facts.health.clear(over);
         }

@@ -982,7 +982,7 @@ export type Warning = {
 };
 
 /** What is wrong. The texts are stable. */
-export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "storage_full" | "ledger_set_aside" | "worker_refused" | "worker_failed" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere" | "channel_parked" | "messages_held" | "channel_stuck";
+export type WarningCode = "sign_in_needed" | "incompatible" | "device_in_use" | "relay_outage" | "protocol_errors" | "calls_lost" | "config_invalid" | "config_restart" | "restart_to_update" | "policy_not_loosened" | "disk_low" | "storage_full" | "ledger_set_aside" | "worker_refused" | "worker_failed" | "relay_failed" | "start_failed" | "seat_failed" | "seat_frozen" | "bot_used_elsewhere" | "channel_parked" | "messages_held" | "channel_stuck" | "channel_set_aside";
 
 /** Numbers of operations. */
 export type WorkerCounts = {

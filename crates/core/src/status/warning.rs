@@ -109,7 +109,7 @@ warnings! {
     DiskLow = "disk_low", Warning, None;
     /// The disk is too full to receive durable operations.
     StorageFull = "storage_full", NeedsYou, None;
-    /// The ledger of durable operations was damaged and set aside; what it knew is unknown now.
+    /// The ledger of durable operations, or the relay's store of them, was damaged and set aside; what it knew is unknown now.
     LedgerSetAside = "ledger_set_aside", Warning, Some(Action::ReadLog);
     /// Another machine works with this device's credential, so the relay refuses this worker.
     WorkerRefused = "worker_refused", NeedsYou, Some(Action::TryNow);
@@ -131,6 +131,8 @@ warnings! {
     MessagesHeld = "messages_held", Warning, None;
     /// Nothing can be stored of what passes between agents and channels, so nothing passes.
     ChannelStuck = "channel_stuck", NeedsYou, Some(Action::ReadLog);
+    /// The seat's store was damaged and set aside: what waited to be posted or delivered is forgotten.
+    ChannelSetAside = "channel_set_aside", Warning, Some(Action::ReadLog);
 }
 
 impl WarningCode {

@@ -21,15 +21,14 @@ pub(super) fn access(config: &ChannelConfig) -> Access {
 }
 
 fn rule(config: &BindingConfig) -> Rule {
-    let binding = config.deliver.map(|deliver| Binding {
-        name: Arc::from(config.name.as_str()),
-        adapter: match deliver {
-            Delivery::Command => Adapter::Command,
-            Delivery::Tmux => Adapter::Tmux,
-            Delivery::Mcp => Adapter::Mcp,
-            Delivery::Inbox => Adapter::Inbox,
-        },
-    });
+    let adapter = match config.deliver {
+        Some(Delivery::Command) => Adapter::Command,
+        Some(Delivery::Tmux) => Adapter::Tmux,
+        Some(Delivery::Mcp) => Adapter::Mcp,
+        Some(Delivery::Inbox) => Adapter::Inbox,
+        None => Adapter::Mirror,
+    };
+    let binding = Binding { name: Arc::from(config.name.as_str()), adapter };
     Rule { mention: config.mention, people: people(&config.people), binding }
 }
 
@@ -62,8 +61,9 @@ mod tests {
         let b = Binding { name: "b".into(), adapter: Adapter::Tmux };
         let user = |name: &str| UserId::parse(name).unwrap();
         assert_eq!(access.people, [user("ann")].into());
-        assert_eq!(rule("c1"), Rule::default());
-        assert_eq!(rule("c2"), Rule { mention: true, people: [user("bob")].into(), binding: Some(b) });
+        let a = Binding { name: "a".into(), adapter: Adapter::Mirror };
+        assert_eq!(rule("c1"), Rule { mention: false, people: BTreeSet::new(), binding: a });
+        assert_eq!(rule("c2"), Rule { mention: true, people: [user("bob")].into(), binding: b });
         assert_eq!(access.direct, Some(rule("c2")));
     }
 }

@@ -72,6 +72,8 @@ pub(crate) enum News {
     Doubt,
     /// Somebody else posts as this bot.
     Stranger,
+    /// The store was damaged and is kept there; it was begun anew.
+    SetAside(PathBuf),
 }
 
 /// Orders of the seat.

@@ -140,8 +140,8 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
         Ok(Err(error)) => return (post.told)(News::Broken(error.to_string())),
         Err(error) => return (post.told)(News::Broken(error.to_string())),
     };
-    if let Some(to) = &opened.set_aside {
-        tracing::error!("the seat's store was damaged and set aside as {}; what it knew is unknown now", to.display());
+    if let Some(to) = opened.set_aside.clone() {
+        (post.told)(News::SetAside(to));
     }
     let store = opened.store.clone();
     let (events, happened) = mpsc::unbounded_channel();

@@ -71,7 +71,7 @@ pub(super) struct Run {
     reached: Option<u32>,
     pub(super) events: mpsc::WeakUnboundedSender<Event>,
     known: Vec<oneshot::Sender<()>>,
-    shown: Shown,
+    pub(super) shown: Shown,
 }
 
 pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {

@@ -44,6 +44,10 @@ impl Run {
                 let look = self.on_disk(|folder| folder.look(None)).await;
                 Some(Input::Looked(look.unwrap_or(Look::Replaced)))
             }
+            News::SetAside(to) => {
+                self.shown.set_aside(&to);
+                None
+            }
             News::Stranger => {
                 self.stranger = Some(now.boot + limits::SEAT_SETTLED);
                 None

@@ -1,5 +1,6 @@
 //! What readers see of the seat: status, warnings, and lines in the log.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +70,16 @@ impl Shown {
             return false;
         }
         self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK)
+    }
+
+    /// The seat's store was damaged. That stands until the channel is set up anew, or the process ends.
+    pub(super) fn set_aside(&self, to: &Path) {
+        let text = format!(
+            "what waited in bot {}'s channels is forgotten: its store was damaged, and is kept as {}",
+            self.bot,
+            to.display()
+        );
+        self.hub.warn(WarningCode::ChannelSetAside, text);
     }
 
     pub(super) fn learns(&mut self, now: Now, other: Option<Advert>) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::gate::Refusal;
+use super::gate::{Adapter, Refusal};
 use super::io::{Command, Missed, Output, Told};
 use super::machine::{Inbox, Timer};
 use super::record::{Change, Message, Standing};
@@ -109,14 +109,16 @@ impl Inbox {
         }
     }
 
-    fn take_if(&mut self, now: Now, incoming: &Incoming, verdict: Result<Option<super::Binding>, Refusal>) {
+    fn take_if(&mut self, now: Now, incoming: &Incoming, verdict: Result<super::Binding, Refusal>) {
         let binding = match verdict {
-            Ok(Some(binding)) => binding,
-            Ok(None) => return self.answer(incoming, "Nothing is bound to this channel, so nobody reads this."),
+            Ok(binding) => binding,
             Err(Refusal::Person) if incoming.direct || incoming.mentions_us => return self.meet(now, incoming),
             Err(_) => return,
         };
         let command = command(&incoming.text);
+        if command.is_none() && binding.adapter == Adapter::Mirror {
+            return self.answer(incoming, "This channel only shows what its agent says; nobody reads this.");
+        }
         let waiting = self.queues.get(&binding.name).map_or(0, |queue| queue.waiting.len());
         if command.is_none() && waiting >= limits::INBOX_WAITING {
             return self.answer(incoming, "Too many messages wait already; this one was not taken.");

@@ -16,6 +16,8 @@ pub enum Adapter {
     Mcp,
     /// Files, acknowledged by id.
     Inbox,
+    /// They do not: its channel only shows what it says, and answers what is asked of the bot itself.
+    Mirror,
 }
 
 impl Adapter {
@@ -35,14 +37,14 @@ pub struct Binding {
 }
 
 /// What holds in a channel.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Only messages that name the bot count.
     pub mention: bool,
     /// If not empty: only these of the people who may at all.
     pub people: BTreeSet<UserId>,
     /// The agent there.
-    pub binding: Option<Binding>,
+    pub binding: Binding,
 }
 
 /// Who may speak, and where.

@@ -199,7 +199,7 @@ impl Inbox {
     pub(super) fn adapter(&self, name: &str) -> Option<Adapter> {
         let rules = self.access.rules.values().chain(self.access.direct.as_ref());
         let named = |binding: &&Binding| *binding.name == *name;
-        rules.filter_map(|rule| rule.binding.as_ref()).find(named).map(|binding| binding.adapter)
+        rules.map(|rule| &rule.binding).find(named).map(|binding| binding.adapter)
     }
 
     fn settle(&mut self, now: Now) {

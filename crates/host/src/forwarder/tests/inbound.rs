@@ -152,7 +152,7 @@ async fn a_prompt_outlives_its_holder_if_its_hook_asks_again() {
 async fn where_nothing_is_posted_nobody_can_be_asked() {
     let mut seat = Seat::new();
     seat.serve_and_follow().await;
-    seat.service.refusals.lock().push(service::channel_is_gone());
+    seat.service.refusals.lock().push(fake::channel_is_gone());
     seat.write(&["a"]);
     seat.until("parked", |status| status.bindings[0].parked.is_some()).await;
     assert_eq!(seat.desk.ask(question("r1")).await, Err(CannotAsk));

@@ -1,23 +1,24 @@
 //! A forwarder with its store, transcripts on disk, and a chat service in memory.
 
+mod fake;
 mod inbound;
 mod kills;
 mod outbound;
-mod service;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdfast_core::chat::Incoming;
+use holdfast_core::chat::{ChannelId, Incoming, MessageId};
+use holdfast_core::limits;
 use holdfast_core::status::ForwarderStatus;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::config::{BindingConfig, Delivery};
-use service::Service;
+use fake::Service;
 
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -170,6 +171,3 @@ fn message(n: u64, text: &str) -> Incoming {
         age: Duration::ZERO,
     }
 }
-
-use holdfast_core::chat::{ChannelId, MessageId};
-use holdfast_core::limits;

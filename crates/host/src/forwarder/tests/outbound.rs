@@ -57,7 +57,7 @@ async fn a_channel_that_is_gone_is_parked_and_others_are_not() {
         });
     });
     seat.serve_and_follow().await;
-    seat.service.refusals.lock().push(service::channel_is_gone());
+    seat.service.refusals.lock().push(fake::channel_is_gone());
     seat.write(&["lost?"]);
     let status = seat.until("parked", |status| status.bindings[0].parked.is_some()).await;
     assert_eq!(status.bindings[0].parked.as_deref(), Some("Unknown Channel (10003)"));
@@ -218,4 +218,17 @@ async fn a_pause_that_the_service_asks_for_is_kept_and_nothing_is_lost_by_it() {
     seat.service.until("it", |world| world.posts.len() == 1).await;
     assert!(began.elapsed() >= Duration::from_millis(300));
     assert_eq!(seat.service.texts("c1"), ["patient"]);
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_told_and_what_is_said_from_then_on_is_posted() {
+    let mut seat = Seat::new();
+    let folder = seat.folder.path().join("seat");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("channel.sqlite"), vec![7; 8192]).unwrap();
+    seat.serve_and_follow().await;
+    let News::SetAside(to) = seat.news().await else { panic!() };
+    assert_eq!(std::fs::read(to).unwrap(), vec![7; 8192]);
+    seat.write(&["a"]);
+    seat.service.until("a", |world| world.posts.len() == 1).await;
 }

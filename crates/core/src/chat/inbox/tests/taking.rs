@@ -167,14 +167,14 @@ fn more_than_two_hundred_waiting_messages_are_refused_aloud() {
 }
 
 #[test]
-fn without_an_agent_a_message_is_answered_and_not_kept() {
-    let mut world = World::new(Adapter::Inbox);
-    let mut access = world.access.clone();
-    access.rules.get_mut(&channel("c1")).unwrap().binding = None;
-    world.give(Input::Access(access));
+fn where_nothing_reaches_the_agent_a_message_is_answered_and_not_kept_but_the_bot_is_asked() {
+    let mut world = World::new(Adapter::Mirror);
     world.hear(message(1, "hello"));
-    assert_eq!(world.sayings(), ["Nothing is bound to this channel, so nobody reads this."]);
+    assert_eq!(world.sayings(), ["This channel only shows what its agent says; nobody reads this."]);
     assert_eq!(world.said[0].1.reply_to, Some(MessageId::parse("000001").unwrap()));
+    world.hear(message(2, "/status"));
+    let [Output::Command { command, message }] = &world.out[..] else { panic!("{:?}", world.out) };
+    assert_eq!((*command, &*message.binding, world.rows.len()), (Command::Status, "agent", 1));
 }
 
 #[test]

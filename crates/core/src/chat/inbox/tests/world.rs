@@ -1,6 +1,6 @@
 //! A store, a chat service and agents, in virtual time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::super::*;
@@ -24,8 +24,8 @@ pub fn id(n: u64) -> MessageId {
 
 /// Ann may speak in `c1` to an agent of this kind.
 pub fn access(adapter: Adapter) -> Access {
-    let binding = Some(Binding { name: "agent".into(), adapter });
-    let rule = Rule { binding, ..Rule::default() };
+    let binding = Binding { name: "agent".into(), adapter };
+    let rule = Rule { mention: false, people: BTreeSet::new(), binding };
     Access { people: [user("ann")].into(), rules: [(channel("c1"), rule)].into(), direct: None }
 }
 
