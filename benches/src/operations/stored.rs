@@ -106,6 +106,8 @@ fn multiply(file: &Path) -> Result<()> {
         "n" | "seq" => "NULL".into(),
         "id" => "'op_' || substr(hex(randomblob(11)), 2) || 'A'".into(),
         "run" => "'run_' || substr(hex(randomblob(11)), 2) || 'A'".into(),
+        // No account has more than its share.
+        "account" => "account || (x % 4)".into(),
         same => same.to_owned(),
     });
     let (names, values) = (names.join(", "), values.collect::<Vec<_>>().join(", "));
@@ -118,7 +120,12 @@ fn multiply(file: &Path) -> Result<()> {
     let totals: bool =
         db.query_row("SELECT count(*) FROM sqlite_master WHERE name = 'totals'", [], |row| row.get(0))?;
     if totals {
-        db.execute("UPDATE totals SET ended = (SELECT count(*) FROM operations)", [])?;
+        db.execute_batch(
+            "UPDATE totals SET ended = (SELECT count(*) FROM operations),
+             output = output + (SELECT sum(octet_length(outcome)) FROM operations);
+             DELETE FROM accounts;
+             INSERT INTO accounts SELECT account, count(*) FROM operations WHERE ended IS NOT NULL GROUP BY account",
+        )?;
     }
     Ok(())
 }

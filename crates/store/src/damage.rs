@@ -60,7 +60,7 @@ fn aside(path: &Path, unix: u64) -> PathBuf {
 }
 
 /// When the damaged files were set aside that still stand there, oldest first.
-fn kept(path: &Path) -> Vec<u64> {
+pub(crate) fn kept(path: &Path) -> Vec<u64> {
     let Some((folder, file)) = path.parent().zip(path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
     };

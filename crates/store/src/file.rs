@@ -24,8 +24,9 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Opens the one connection that writes.
-pub(crate) fn connect_writer(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn connect_writer(path: &Path, page: u32) -> Result<Connection, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update(None, "page_size", page)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // On macOS an ordinary sync leaves data in the drive's cache; elsewhere these mean nothing.

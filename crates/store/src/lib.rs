@@ -60,7 +60,13 @@ pub struct Layout {
     /// store that is given up when a final write finds the disk full. Ordinary writes are refused from then on until it
     /// could be made again.
     pub reserve: Option<Room>,
+    /// Bytes of a page of a store that is made new, a power of two from 512 to 65536: [`PAGE`], or more where big values are
+    /// kept, each of whose pages costs a read and two writes.
+    pub page: u32,
 }
+
+/// A page that suits small rows.
+pub const PAGE: u32 = 4096;
 
 impl Store {
     /// Opens or creates a store in a folder, and takes the missing steps of its schema. Blocks; the folder is created with
@@ -86,6 +92,7 @@ impl Store {
         }
         let reads = Reads::default();
         let log = Log::new(file::beside(&path, file::LOG), reads.clone());
+        log.watch(&connection);
         let writer = Writer::start(Disk { connection, log, reserve })?;
         Ok(Store(Arc::new(Inner { writer, readers: Mutex::default(), reads, path })))
     }
@@ -107,6 +114,11 @@ impl Store {
     pub fn set_aside(folder: &Path, layout: &Layout) -> Result<PathBuf, StoreError> {
         let path = folder.join(layout.file);
         damage::set_aside(&path).map_err(|e| StoreError::ReadOnly { path, reason: e.to_string() })
+    }
+
+    /// When a store of this folder was last set aside, if that one still stands there: unix seconds.
+    pub fn set_aside_at(folder: &Path, layout: &Layout) -> Option<u64> {
+        damage::kept(&folder.join(layout.file)).pop()
     }
 
     /// Runs `work` on the writer thread inside a transaction and answers after the commit. An `Err` of `work` undoes what it did.
@@ -210,7 +222,7 @@ impl Store {
 fn prepare(path: &Path, layout: &Layout) -> Result<Connection, StoreError> {
     file::create(path).map_err(|e| StoreError::ReadOnly { path: path.into(), reason: e.to_string() })?;
     let stopped_hard = damage::was_stopped_hard(path)?;
-    let mut connection = file::connect_writer(path)?;
+    let mut connection = file::connect_writer(path, layout.page)?;
     // Whatever is wrong with it, a file that is refused is left as it is.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if stopped_hard {

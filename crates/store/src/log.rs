@@ -1,9 +1,10 @@
 //! The size of SQLite's log (the `-wal` file).
 //!
-//! SQLite empties it by itself when it is about [`limits::STORE_LOG_KEPT`] long. It cannot while a read that began earlier
-//! is open: then the log grows with every commit. Our own reads are waited for, and end within [`limits::STORE_READ_MAX`];
+//! It is emptied when it is half as long as [`limits::STORE_LOG_KEPT`], after the commit is told: nobody who waits for one waits
+//! for that too. While a read that began earlier is open it cannot be: then the log grows with every commit. Our own reads are waited for, and end within [`limits::STORE_READ_MAX`];
 //! for those of others there is a bound, at which writes are refused until the log could be emptied.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +23,18 @@ pub(crate) struct Log {
     reads: Reads,
     /// When it was last tried to empty it.
     tried: Option<Instant>,
+    /// Bytes of a page.
+    page: Option<u64>,
+}
+
+thread_local! {
+    /// Pages in the log after this thread's last commit.
+    static PAGES: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Log {
     pub(crate) fn new(file: PathBuf, reads: Reads) -> Log {
-        Log { file, reads, tried: None }
+        Log { file, reads, tried: None, page: None }
     }
 
     /// Whether a write of this class may still add to it.
@@ -38,8 +46,23 @@ impl Log {
         self.size() < (limits::STORE_LOG_MAX - kept) as u64
     }
 
-    /// Empties a long log, now and then.
+    /// Has this log's length told to the thread that commits, in place of SQLite's own habit of emptying it within a commit.
+    pub(crate) fn watch(&self, connection: &Connection) {
+        connection.wal_hook(Some(|_, pages| {
+            PAGES.set(u64::try_from(pages).unwrap_or(0));
+            Ok(())
+        }));
+    }
+
+    /// Empties the log when it is due, and a long one with patience, now and then.
     pub(crate) fn tend(&mut self, connection: &Connection) {
+        let page = *self.page.get_or_insert_with(|| {
+            connection.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap_or(u64::from(crate::PAGE))
+        });
+        if PAGES.take() * page >= limits::STORE_LOG_KEPT as u64 / 2 {
+            // As far as it can be without waiting for anybody.
+            drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+        }
         if self.is_due() && self.size() >= limits::STORE_LOG_LONG as u64 {
             self.empty(connection, limits::STORE_CHECKPOINT_WAIT);
         }

@@ -443,6 +443,7 @@ mod tests {
             STORE_WRITE_MAX >= RESULT_MAX + 2 * MIB,
             "a result, and what SQLite has not yet written of its neighbours"
         );
+        assert!(STORE_WRITE_MAX >= WORKER_WINDOW + 2 * MIB, "all output in flight may be one commit");
         assert!(STORE_LOG_KEPT < STORE_LOG_LONG && STORE_LOG_LONG < STORE_LOG_MAX - 2 * STORE_WRITE_MAX);
         assert!(MCP_BODY_MAX <= MCP_BODY_MAX_CONFIGURED && MCP_SMALL_BODY_MAX < MCP_BODY_MAX);
         assert!(ARGUMENTS_MAX < FRAME_MAX);

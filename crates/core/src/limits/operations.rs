@@ -10,6 +10,7 @@ limits! {
     OPERATIONS_HELD_BYTES: usize = 16 * MIB, "bytes", "What these ask, as JSON, together; more is refused.";
     OPERATIONS_QUEUE_TTL: Duration = secs(3600), "time", "How long an operation waits for its worker before it expires, unless asked shorter; never one that may have been received.";
     OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers; the oldest go first.";
+    OPERATIONS_KEPT_ACCOUNT: usize = 50_000, "operations", "Of them those of one account, so that nobody's history makes another's go.";
     OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
     OPERATION_INPUTS_KEPT_FOR: Duration = secs(3600), "time", "How long ended input is remembered at the relay: less, because typing makes many of them and none can run again once its run is over.";
     OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
@@ -44,7 +45,7 @@ limits! {
     WORKER_NO_SLEEP: Duration = secs(60), "time", "An announced sleep that has not come after this, awake, is none: others may put it off, and the system says when it is over.";
     WORKER_LEASE_RENEW: Duration = secs(20), "time", "How often the relay renews the lease while the worker is live.";
     LEDGER_SWEEP_EVERY: Duration = secs(3600), "time", "How often the worker's ledger forgets what is over for too long.";
-    WORKER_WINDOW: usize = 4 * MIB, "bytes", "Output in flight that the relay has not acknowledged, over all runs.";
+    WORKER_WINDOW: usize = 8 * MIB, "bytes", "Output in flight that the relay has not acknowledged, over all runs; half of it is being committed while the other half comes, and a commit of all of it stays below STORE_WRITE_MAX.";
     WORKER_OUTPUT_PIECE: usize = 128 * KIB, "bytes", "Output in one frame; as base64 it fits OPERATION_FRAME_MAX, and cancels are not kept waiting behind it for long.";
     WORKER_REOFFER_MIN: Duration = secs(2), "time", "Output and results are offered again on a live connection when no acknowledgement moved for this, or for 4 round trips if that is longer.";
     WORKER_SHOWN: usize = 80, "operations", "Operations in the status: up to 64 living ones and the latest ended.";
@@ -87,6 +88,8 @@ limits! {
     CONTROL_TAIL: u64 = 64 * MIB as u64, "bytes", "End of each stream that the relay keeps.";
     CONTROL_TOTAL: u64 = 4 * GIB, "bytes", "Output of all operations that one relay keeps; the oldest ended ones give up theirs first.";
     CONTROL_CHUNK_SMALL: usize = 4 * KIB, "bytes", "Output that comes in smaller pieces is joined to rows of this size.";
+    CONTROL_OUTCOME_SMALL: usize = 4 * KIB, "bytes", "Value or evidence above this counts as output: with the output of its operation it is given up when CONTROL_TOTAL is reached.";
+    CONTROL_READERS_MAX: usize = 64, "readers", "Readers of one account that wait for output or follow it; more are refused.";
     CONTROL_ROWS_AT_ONCE: usize = 64, "rows", "Rows of output given up in one step, so that no write takes long.";
     CONTROL_FORGET_AT_ONCE: usize = 16, "operations", "Ended operations forgotten in one write.";
     CONTROL_READ_MAX: usize = 256 * KIB, "bytes", "Output in one answer to read_operation.";

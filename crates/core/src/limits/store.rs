@@ -14,7 +14,7 @@ limits! {
     STORE_READERS: usize = 4, "connections", "Read connections kept open.";
     STORE_STATEMENTS: usize = 64, "statements", "Prepared statements the writer keeps.";
     STORE_READ_MAX: Duration = secs(5), "time", "A read of a store that takes longer is cut off, because what it sees keeps the log from being emptied; longer ones are made in pages.";
-    STORE_LOG_KEPT: usize = 4 * MIB, "bytes", "Size of a store's log file in peace: it is emptied at about this size and cut back to it.";
+    STORE_LOG_KEPT: usize = 8 * MIB, "bytes", "Size of a store's log file in peace: it is emptied at half of it and cut back to it.";
     STORE_LOG_LONG: usize = 16 * MIB, "bytes", "A log above this is emptied with force: new readers are made to wait.";
     STORE_LOG_MAX: usize = 64 * MIB, "bytes", "A store's log file never passes this; what would add to it is refused as full while somebody's open read keeps it from being emptied.";
     STORE_WRITE_MAX: usize = 12 * MIB, "bytes", "What one write may add to the log; ordinary writes stop twice this before STORE_LOG_MAX, final ones once.";

@@ -4,7 +4,7 @@
 //! through every reconnect, crash and repetition; its [`Digest`] tells a repetition from a conflict. What an operation asks
 //! is a [`Request`], how it stands a [`State`], how it ended an [`Outcome`].
 
-pub(crate) mod bytes_text;
+pub mod bytes_text;
 mod check;
 mod digest;
 mod needs;

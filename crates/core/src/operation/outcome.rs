@@ -118,10 +118,10 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// When it started.
+    /// When it started, in milliseconds since 1970 by the device's calendar.
     #[serde(default)]
     pub started_at: UnixMs,
-    /// When it ended.
+    /// When it ended, the same way.
     #[serde(default)]
     pub ended_at: UnixMs,
 }
@@ -227,7 +227,13 @@ impl Outcome {
     /// The same within its bounds, whoever said it: sentences are cut to [`limits::ERROR_MESSAGE_MAX`] characters, and what is
     /// larger than [`limits::OPERATION_OUTCOME_MAX`] becomes `{"omittedBytes": …}`.
     #[must_use]
-    pub fn bounded(mut self) -> Outcome {
+    pub fn bounded(self) -> Outcome {
+        self.within(limits::OPERATION_OUTCOME_MAX)
+    }
+
+    /// The same with another bound for value and evidence, in bytes.
+    #[must_use]
+    pub fn within(mut self, most: usize) -> Outcome {
         match &mut self {
             Outcome::Failed { error, .. } => cut(&mut error.message),
             Outcome::Unknown { reason, .. } => cut(reason),
@@ -235,7 +241,7 @@ impl Outcome {
         }
         if let Some(detail) = self.detail() {
             let bytes = detail.as_ref().map_or(0, |detail| detail.to_string().len());
-            if bytes > limits::OPERATION_OUTCOME_MAX {
+            if bytes > most {
                 *detail = Some(serde_json::json!({"omittedBytes": bytes}));
             }
         }

@@ -11,6 +11,7 @@ mod follow;
 mod output;
 mod party;
 mod read;
+mod readers;
 mod room;
 mod schema;
 mod socket;
@@ -77,6 +78,9 @@ struct Shared {
     pace: Arc<Pace>,
     counters: counters::Counters,
     next: AtomicU64,
+    /// When an earlier store was set aside because it was damaged (unix seconds).
+    set_aside: Option<u64>,
+    readers: readers::Readers,
     /// Rooms start their timers here, and hear the store here.
     runtime: tokio::runtime::Handle,
 }
@@ -129,7 +133,10 @@ impl Operations {
         check: DeviceCheck,
         let_in: &HashSet<DeviceId>,
     ) -> Result<Operations, StoreError> {
-        let store = store::open(folder)?;
+        let (store, set_aside) = store::open(folder)?;
+        // After that it would be forgotten anyway.
+        let now = u64::try_from(clock.unix()).unwrap_or(0);
+        let set_aside = set_aside.filter(|at| now.saturating_sub(*at) < limits::OPERATIONS_KEPT_FOR.as_secs());
         let shared = Arc::new(Shared {
             check,
             bounds: output::Bounds::default(),
@@ -137,6 +144,8 @@ impl Operations {
             clock,
             counters: counters::Counters::default(),
             next: AtomicU64::new(1),
+            set_aside,
+            readers: readers::Readers::default(),
             runtime: tokio::runtime::Handle::current(),
             store,
         });
@@ -251,10 +260,10 @@ impl Operations {
         // The machine first: an operation that ends in between is found ended.
         let room = self.known(party.device());
         let live = room.as_ref().and_then(|room| room.view(id));
-        let (owner, wanted) = (party.clone(), id.clone());
+        let (owner, wanted, set_aside) = (party.clone(), id.clone(), self.0.shared.set_aside);
         let found = self.0.shared.store.read(move |db| {
             let found = view::one(db, owner.device(), &wanted)?.filter(|found| owner.owns(&found.account));
-            let found = found.ok_or_else(ApiError::not_found)?;
+            let found = found.ok_or_else(|| unknown(set_aside))?;
             let more = more(db, &found)?;
             Ok::<_, ApiError>((found, more))
         });
@@ -290,6 +299,12 @@ impl Operations {
     /// Devices whose operations the store refuses for want of room, or because it is broken.
     pub(crate) fn refusing(&self) -> usize {
         self.all().iter().filter(|room| room.is_refusing()).count()
+    }
+
+    /// When an earlier store of operations was set aside because it was damaged, unix seconds, for as long as what it knew
+    /// would have been remembered.
+    pub fn set_aside(&self) -> Option<u64> {
+        self.0.shared.set_aside
     }
 
     /// Counts since the start.
@@ -374,6 +389,17 @@ impl Operations {
         }
         let made = || WorkerRoom::new(device.clone(), self.0.shared.clone(), Loaded::default());
         Some(Arc::clone(rooms.by_device.entry(device.clone()).or_insert_with(made)))
+    }
+}
+
+/// Nothing is known of an operation; after damage that does not mean that there was none.
+fn unknown(set_aside: Option<u64>) -> ApiError {
+    match set_aside {
+        None => ApiError::not_found(),
+        Some(at) => {
+            let why = format!("no such operation; what was known at unix time {at} was damaged and is set aside");
+            ApiError { message: why, ..ApiError::not_found() }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use holdfast_core::limits;
-use holdfast_core::operation::{Stream, Streams};
+use holdfast_core::operation::{Outcome, Stream, Streams};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::store::StoreError;
@@ -52,21 +52,35 @@ pub(super) fn received(db: &Connection, Of(operation, stream): Of) -> Result<u64
 /// The same of all streams of an operation.
 pub(super) fn received_all(db: &Connection, operation: i64) -> Result<Streams, StoreError> {
     let mut query = db.prepare_cached("SELECT stream, received FROM streams WHERE operation = ?1")?;
-    let rows = query.query_map([operation], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    streams(query.query_map([operation], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+fn streams(rows: impl Iterator<Item = rusqlite::Result<(String, u64)>>) -> Result<Streams, StoreError> {
     let mut streams = Streams::new();
     for row in rows {
-        let (name, received) = row?;
-        streams.extend(Stream::parse(&name).map(|stream| (stream, received)));
+        let (name, bytes) = row?;
+        streams.extend(Stream::parse(&name).map(|stream| (stream, bytes)));
     }
     Ok(streams)
 }
 
-/// The stream goes on at `next`; nothing is kept of what lies between. Never goes back.
+/// What the worker never sent of the streams of an operation, in bytes of those that lack some.
+pub(super) fn missing_all(db: &Connection, operation: i64) -> Result<Streams, StoreError> {
+    let mut query = db.prepare_cached("SELECT stream, missing FROM streams WHERE operation = ?1 AND missing > 0")?;
+    streams(query.query_map([operation], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// The stream goes on at `next`: what lies between will never come. Never goes back.
 pub(super) fn skip(db: &Connection, of: Of, from: u64, next: u64) -> Result<(), StoreError> {
-    unbroken(db, of, from)?;
-    let sql = "INSERT INTO streams VALUES (?1, ?2, ?3)
-               ON CONFLICT (operation, stream) DO UPDATE SET received = max(received, excluded.received)";
-    db.prepare_cached(sql)?.execute(params![of.0, of.1.as_str(), next])?;
+    let missing = next.saturating_sub(unbroken(db, of, from)?);
+    advance(db, of, next, missing)
+}
+
+fn advance(db: &Connection, of: Of, next: u64, missing: u64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO streams (operation, stream, received, missing) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (operation, stream)
+               DO UPDATE SET received = max(received, excluded.received), missing = missing + excluded.missing";
+    db.prepare_cached(sql)?.execute(params![of.0, of.1.as_str(), next, missing])?;
     Ok(())
 }
 
@@ -89,15 +103,21 @@ pub(super) fn append(db: &Connection, bounds: &Bounds, of: Of, from: u64, data: 
     let (middle, end) = (at + head.len() as u64, at + data.len() as u64);
     add(db, of, at, head, 0)?;
     add(db, of, middle, tail, bounds.head)?;
-    skip(db, of, at, end)?;
+    advance(db, of, end, 0)?;
     let sql =
         "DELETE FROM chunks WHERE operation = ?1 AND stream = ?2 AND at BETWEEN ?3 AND ?4 AND at + length(data) <= ?4";
     let over = end.saturating_sub(bounds.tail);
     if over > bounds.head {
         db.prepare_cached(sql)?.execute(params![of.0, of.1.as_str(), bounds.head, over])?;
     }
-    db.prepare_cached("UPDATE operations SET output = 1 WHERE n = ?1 AND output = 0")?.execute([of.0])?;
+    weighs(db, of.0)?;
     make_room(db, bounds, of)
+}
+
+/// An operation has something to give up.
+pub(super) fn weighs(db: &Connection, operation: i64) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE operations SET output = 1 WHERE n = ?1 AND output = 0")?.execute([operation])?;
+    Ok(())
 }
 
 /// Puts bytes into the last row, if that ends here, is small and does not begin before `first`; else into a new one. So
@@ -133,9 +153,9 @@ fn add(db: &Connection, of: Of, at: u64, data: &[u8], first: u64) -> Result<(), 
     Ok(())
 }
 
-/// Keeps the total: the oldest ended operations give up their output first, then the stream that grows gives up its own,
+/// Keeps the total, outcomes included: the oldest ended operations give up their output first, then the stream that grows gives up its own,
 /// the beginning of its tail before its head.
-fn make_room(db: &Connection, bounds: &Bounds, of: Of) -> Result<(), StoreError> {
+pub(super) fn make_room(db: &Connection, bounds: &Bounds, of: Of) -> Result<(), StoreError> {
     while total(db)? > bounds.total {
         let sql = "SELECT n FROM operations WHERE ended IS NOT NULL AND output = 1 ORDER BY ended, n LIMIT 1";
         let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
@@ -161,9 +181,24 @@ pub(super) fn drop_output(db: &Connection, operation: i64) -> Result<usize, Stor
                (SELECT rowid FROM chunks WHERE operation = ?1 ORDER BY stream, at LIMIT ?2)";
     let rows = db.prepare_cached(sql)?.execute(params![operation, limits::CONTROL_ROWS_AT_ONCE])?;
     if rows < limits::CONTROL_ROWS_AT_ONCE {
-        db.prepare_cached("UPDATE operations SET output = 0 WHERE n = ?1")?.execute([operation])?;
+        lighten(db, operation)?;
     }
     Ok(rows)
+}
+
+/// What is left of an operation without output weighs little.
+fn lighten(db: &Connection, operation: i64) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE operations SET output = 0 WHERE n = ?1")?.execute([operation])?;
+    let sql = "SELECT outcome FROM operations WHERE n = ?1 AND octet_length(outcome) > ?2";
+    let heavy: Option<String> = db
+        .prepare_cached(sql)?
+        .query_row(params![operation, limits::CONTROL_OUTCOME_SMALL], |row| row.get(0))
+        .optional()?;
+    if let Some(outcome) = heavy.and_then(|text| serde_json::from_str::<Outcome>(&text).ok()) {
+        let outcome = serde_json::to_string(&outcome.within(limits::CONTROL_OUTCOME_SMALL)).unwrap_or_default();
+        db.prepare_cached("UPDATE operations SET outcome = ?2 WHERE n = ?1")?.execute(params![operation, outcome])?;
+    }
+    Ok(())
 }
 
 fn drop_own(db: &Connection, bounds: &Bounds, of: Of) -> Result<usize, StoreError> {

@@ -56,6 +56,11 @@ impl Party {
         &self.device
     }
 
+    /// Whose it is.
+    pub(super) fn account(&self) -> &Arc<str> {
+        &self.account
+    }
+
     /// What it may do.
     pub(super) fn role(&self) -> Role {
         self.role

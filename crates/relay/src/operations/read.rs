@@ -62,6 +62,7 @@ impl Operations {
         max: usize,
         wait: Duration,
     ) -> Result<Reading, ApiError> {
+        let _place = self.0.shared.readers.enter(party.account())?;
         let until = tokio::time::Instant::now() + wait.min(limits::CONTROL_WAIT_MAX);
         let mut changes = self.listen(party, id);
         loop {

@@ -81,5 +81,28 @@ CREATE TRIGGER output_given_up AFTER DELETE ON chunks BEGIN
 END;
 ";
 
+/// What will never come of a stream is counted; an outcome counts as what it weighs; each account has a bound of its own.
+const BOUNDS: &str = "
+ALTER TABLE streams ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX operations_ended_of_account ON operations (account, ended, n) WHERE ended IS NOT NULL;
+CREATE TABLE accounts (
+    account TEXT PRIMARY KEY,
+    ended INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO accounts SELECT account, count(*) FROM operations WHERE ended IS NOT NULL GROUP BY account;
+UPDATE totals SET output = output + (SELECT coalesce(sum(octet_length(outcome)), 0) FROM operations);
+CREATE TRIGGER ended_counted_of_account AFTER UPDATE OF ended ON operations WHEN OLD.ended IS NULL AND NEW.ended IS NOT NULL BEGIN
+    INSERT INTO accounts VALUES (NEW.account, 1) ON CONFLICT (account) DO UPDATE SET ended = ended + 1;
+END;
+CREATE TRIGGER ended_removed_of_account AFTER DELETE ON operations WHEN OLD.ended IS NOT NULL BEGIN
+    UPDATE accounts SET ended = ended - 1 WHERE account = OLD.account;
+    DELETE FROM accounts WHERE account = OLD.account AND ended < 1;
+    UPDATE totals SET output = output - coalesce(octet_length(OLD.outcome), 0);
+END;
+CREATE TRIGGER outcome_weighed AFTER UPDATE OF outcome ON operations BEGIN
+    UPDATE totals SET output = output + coalesce(octet_length(NEW.outcome), 0) - coalesce(octet_length(OLD.outcome), 0);
+END;
+";
+
 /// Every step, oldest first. `PRAGMA user_version` counts those already taken.
-pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS)];
+pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS), M::up(BOUNDS)];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_core::control::{Change, Found, Loaded, Record, SessionCancel, evidence};
 use holdfast_core::id::{DeviceId, LedgerId, OperationId};
 use holdfast_core::limits;
-use holdfast_core::operation::{Digest, Operation, Outcome, State, Streams};
+use holdfast_core::operation::{Digest, Operation, Outcome, State, Stream, Streams};
 use holdfast_core::status::UnixMs;
 use holdfast_store::Layout;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -20,14 +20,19 @@ use crate::store::{Store, StoreError};
 /// File of the control store inside the data folder: its own, so that output never delays the relay's other writes.
 const FILE: &str = "operations.sqlite";
 
+/// Most of it is output, in rows of many pages.
+const PAGE: u32 = 8192;
+
 /// Opens or creates the control store. A damaged one is set aside: tool calls and administration do without it. Blocks.
-pub(super) fn open(folder: &Path) -> Result<Store, StoreError> {
-    let layout = Layout { file: FILE, steps: schema::STEPS, reserve: None };
+///
+/// Says when that was, if it was done now or earlier: unix seconds.
+pub(super) fn open(folder: &Path) -> Result<(Store, Option<u64>), StoreError> {
+    let layout = Layout { file: FILE, steps: schema::STEPS, reserve: None, page: PAGE };
     let (store, aside) = Store::open_or_set_aside(folder, &layout)?;
     if let Some(aside) = aside {
         tracing::error!(aside = %aside.display(), "the store of operations was damaged and is set aside; a new one begins");
     }
-    Ok(store)
+    Ok((store, Store::set_aside_at(folder, &layout)))
 }
 
 /// Applies the changes of one commit of a device's machine; `now`: the wall clock.
@@ -141,7 +146,10 @@ fn change_one(
             Some(row) => output::skip(db, Of(row, *stream), *offset, *next),
             None => Ok(()),
         },
-        Change::End { id, outcome, written, frees_key } => end(db, id, outcome, written, *frees_key, now),
+        Change::End { id, outcome, written, frees_key } => match living(db, id)? {
+            Some(row) => end(db, bounds, row, End { outcome, written, frees_key: *frees_key, now }),
+            None => Ok(()),
+        },
         Change::Late { id, outcome } => late(db, device, id, outcome),
         Change::CancelSession(SessionCancel { cancellation, session }) => {
             let sql = "INSERT INTO cancellations (id, device, session, created) VALUES (?1, ?2, ?3, ?4)
@@ -162,25 +170,36 @@ fn living(db: &Connection, id: &OperationId) -> Result<Option<i64>, StoreError> 
     Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// What it asked is forgotten with its end: nobody needs it any more, and it may hold secrets.
-fn end(
-    db: &Connection,
-    id: &OperationId,
-    outcome: &Outcome,
-    written: &Streams,
+struct End<'a> {
+    outcome: &'a Outcome,
+    written: &'a Streams,
     frees_key: bool,
     now: UnixMs,
-) -> Result<(), StoreError> {
+}
+
+/// What it asked is forgotten with its end: nobody needs it any more, and it may hold secrets.
+fn end(db: &Connection, bounds: &Bounds, row: i64, end: End<'_>) -> Result<(), StoreError> {
     let sql = "UPDATE operations SET state = ?2, outcome = ?3, written = ?4, ended = ?5, key = iif(?6, NULL, key), operation = NULL
-               WHERE id = ?1 AND ended IS NULL";
-    let state = outcome.state().as_str();
-    db.prepare_cached(sql)?.execute(params![id.as_str(), state, text(outcome), text(written), now, frees_key])?;
+               WHERE n = ?1 RETURNING account";
+    let End { outcome, written, frees_key, now } = end;
+    let (state, outcome) = (outcome.state().as_str(), text(outcome));
+    let account: String = db
+        .prepare_cached(sql)?
+        .query_row(params![row, state, outcome, text(written), now, frees_key], |row| row.get(0))?;
     // Two, so that a store above its bound comes below it; each end adds one.
     for _ in 0..2 {
         let mut over = db.prepare_cached("SELECT ended > ?1 FROM totals")?;
         if over.query_row([limits::OPERATIONS_KEPT], |row| row.get::<_, bool>(0))? {
             forget_oldest(db, UnixMs::MAX >> 1)?;
         }
+        let mut over = db.prepare_cached("SELECT 1 FROM accounts WHERE account = ?1 AND ended > ?2")?;
+        if over.exists(params![account, limits::OPERATIONS_KEPT_ACCOUNT])? {
+            forget_oldest_of(db, &account)?;
+        }
+    }
+    if outcome.len() > limits::CONTROL_OUTCOME_SMALL {
+        output::weighs(db, row)?;
+        output::make_room(db, bounds, Of(row, Stream::Stdout))?;
     }
     Ok(())
 }
@@ -223,11 +242,24 @@ pub(super) fn forget_inputs(db: &Connection, before: UnixMs) -> Result<bool, Sto
 pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
     let sql = "SELECT n FROM operations WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, n LIMIT 1";
     let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?;
-    let Some(operation) = oldest else { return Ok(false) };
+    match oldest {
+        Some(operation) => forget_one(db, operation).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// The same of one account, whenever it ended.
+fn forget_oldest_of(db: &Connection, account: &str) -> Result<(), StoreError> {
+    let sql = "SELECT n FROM operations WHERE account = ?1 AND ended IS NOT NULL ORDER BY ended, n LIMIT 1";
+    let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([account], |row| row.get(0)).optional()?;
+    oldest.map_or(Ok(()), |operation| forget_one(db, operation))
+}
+
+fn forget_one(db: &Connection, operation: i64) -> Result<(), StoreError> {
     if output::drop_output(db, operation)? < limits::CONTROL_ROWS_AT_ONCE {
         db.prepare_cached("DELETE FROM operations WHERE n = ?1")?.execute([operation])?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Forgets the cancelled sessions that workers confirmed and that are older than `before`.

@@ -39,10 +39,13 @@ pub struct OperationView {
     pub received: Streams,
     /// Output there is by the worker's latest word, in bytes per stream.
     pub written: Streams,
+    /// Output that will never come, in bytes of the streams that lack some: given up by `drop_middle`, or lost on the device.
+    #[serde(default, skip_serializing_if = "Streams::is_empty")]
+    pub missing: Streams,
     /// Since when its program waits because the device has no room for its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_stalled: Option<UnixMs>,
-    /// When it was admitted.
+    /// When it was admitted, in milliseconds since 1970 by the relay's calendar, as all times here.
     pub created: UnixMs,
     /// When it expires, as long as it was certainly not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +123,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Option<OperationView>, StoreEr
         outcome: json(9)?.and_then(|text| serde_json::from_str(&text).ok()),
         written: json(10)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| received.clone()),
         received,
+        missing: output::missing_all(db, n)?,
         output_stalled: None,
         created: row.get(11)?,
         expires: row.get(13)?,

@@ -13,5 +13,5 @@ pub const FILE: &str = "relay.sqlite";
 
 /// Opens or creates the relay's store in a folder. Blocks; the errors are those of [`Store::open`].
 pub fn open(folder: &Path) -> Result<Store, StoreError> {
-    Store::open(folder, &Layout { file: FILE, steps: schema::STEPS, reserve: None })
+    Store::open(folder, &Layout { file: FILE, steps: schema::STEPS, reserve: None, page: holdfast_store::PAGE })
 }

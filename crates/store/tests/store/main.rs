@@ -13,7 +13,7 @@ mod room;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
-use holdfast_store::{Layout, Store, StoreError};
+use holdfast_store::{Layout, PAGE, Store, StoreError};
 use rusqlite::{Connection, params};
 use rusqlite_migration::M;
 
@@ -26,6 +26,7 @@ const LAYOUT: Layout = Layout {
          CREATE TABLE right_side (n INTEGER PRIMARY KEY);",
     )],
     reserve: None,
+    page: PAGE,
 };
 
 fn open(folder: &Path) -> Result<Store, StoreError> {

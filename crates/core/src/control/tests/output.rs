@@ -138,16 +138,17 @@ fn no_more_than_a_window_waits_in_memory() {
     let socket = desk.live(1);
     let (id, run) = desk.running(socket);
     desk.mood = Mood::Slow;
-    for at in 0..6 {
+    let window = limits::WORKER_WINDOW as u64 >> 20;
+    for at in 0..window + 2 {
         desk.output(socket, &run, at << 20, &PIECE);
     }
     desk.answer_all();
     assert_eq!(desk.record(&id).received[&Stream::Stdout], limits::WORKER_WINDOW as u64);
     desk.mood = Mood::Prompt;
-    for at in 4..6 {
+    for at in window..window + 2 {
         desk.output(socket, &run, at << 20, &PIECE);
     }
-    assert_eq!(desk.record(&id).received[&Stream::Stdout], 6 << 20);
+    assert_eq!(desk.record(&id).received[&Stream::Stdout], (window + 2) << 20);
 }
 
 #[test]

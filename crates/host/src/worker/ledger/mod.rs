@@ -16,13 +16,14 @@ use holdfast_core::limits;
 use holdfast_core::operation::Digest;
 use holdfast_core::status::UnixMs;
 use holdfast_core::worker::{Change, Found, LedgerError, Living, Stored};
-use holdfast_store::{Layout, Store, StoreError};
+use holdfast_store::{Layout, PAGE, Store, StoreError};
 use rusqlite::{Connection, params};
 
 use crate::files;
 use crate::status_hub::unix_ms;
 
-const LAYOUT: Layout = Layout { file: "ledger.sqlite", steps: schema::STEPS, reserve: Some(files::free_space) };
+const LAYOUT: Layout =
+    Layout { file: "ledger.sqlite", steps: schema::STEPS, reserve: Some(files::free_space), page: PAGE };
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]

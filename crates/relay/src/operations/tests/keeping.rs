@@ -133,8 +133,22 @@ fn what_ended_long_ago_is_forgotten_with_its_output_and_the_living_never() {
     }
     assert_eq!(steps, 2, "its 100 rows are more than one write may take");
     assert_eq!(number(&db, "SELECT group_concat(n) = '2,3' FROM operations"), 1);
-    assert_eq!(number(&db, "SELECT output FROM totals"), 40_000_000);
+    let outcome = r#"{"state":"completed"}"#.len() as i64;
+    assert_eq!(number(&db, "SELECT output FROM totals"), 40_000_000 + outcome);
     assert_eq!(number(&db, "SELECT ended FROM totals"), 1);
+    assert_eq!(number(&db, "SELECT sum(ended) FROM accounts"), 1);
+}
+
+#[test]
+fn an_account_above_its_bound_forgets_its_own_oldest_and_no_other_accounts() {
+    let db = database();
+    (1..=3).for_each(|n| admit(&db, n));
+    db.execute("UPDATE operations SET account = 'acct_b' WHERE n = 1", []).unwrap();
+    (1..=2).for_each(|n| end(&db, n, 1_000 + u64::from(n)));
+    let bound = holdfast_core::limits::OPERATIONS_KEPT_ACCOUNT;
+    db.execute("UPDATE accounts SET ended = ?1 WHERE account = 'acct_a'", [bound]).unwrap();
+    end(&db, 3, 2_000);
+    assert_eq!(number(&db, "SELECT group_concat(n) = '1,3' FROM operations"), 1);
 }
 
 #[test]

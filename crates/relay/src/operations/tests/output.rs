@@ -1,10 +1,12 @@
 use bytes::Bytes;
+use holdfast_core::control::Change;
 use holdfast_core::limits;
-use holdfast_core::operation::Stream;
+use holdfast_core::operation::{Outcome, Stream};
 use rusqlite::Connection;
 
-use super::super::output::{Bounds, Found, Of, append, read, received, skip};
-use super::{admit, database, end, number};
+use super::super::output::{Bounds, Found, Of, append, missing_all, read, received, skip};
+use super::super::store;
+use super::{admit, database, device, end, id, number};
 
 const OUT: Stream = Stream::Stdout;
 
@@ -31,9 +33,10 @@ fn text(text: &'static str) -> Found {
 }
 
 fn kept(db: &Connection) -> i64 {
-    let counted = number(db, "SELECT output FROM totals");
-    assert_eq!(counted, number(db, "SELECT coalesce(sum(length(data)), 0) FROM chunks"), "the total follows");
-    counted
+    let outcomes = number(db, "SELECT coalesce(sum(octet_length(outcome)), 0) FROM operations");
+    let kept = number(db, "SELECT coalesce(sum(length(data)), 0) FROM chunks");
+    assert_eq!(number(db, "SELECT output FROM totals"), kept + outcomes, "the total follows");
+    kept
 }
 
 #[test]
@@ -118,4 +121,35 @@ fn the_oldest_ended_operation_gives_up_its_output_first_and_a_living_one_its_own
 
 fn whole(bytes: usize) -> Found {
     Found::Bytes(vec![b'x'; bytes].into())
+}
+
+#[test]
+fn what_the_worker_does_not_have_is_counted_as_missing() {
+    let db = stage();
+    put(&db, 1, 0, b"abc");
+    skip(&db, Of(1, OUT), 3, 9).unwrap();
+    skip(&db, Of(1, OUT), 5, 9).unwrap();
+    put(&db, 1, 9, b"j");
+    assert_eq!(missing_all(&db, 1).unwrap(), [(OUT, 6)].into());
+    assert_eq!(missing_all(&db, 2).unwrap(), [].into());
+}
+
+#[test]
+fn an_outcome_weighs_what_it_is_and_a_heavy_one_is_given_up_with_the_output_of_its_operation() {
+    let db = stage();
+    let end = |n: u32, bytes: usize, bounds: &Bounds| {
+        let value = Some(serde_json::Value::from("v".repeat(bytes)));
+        let outcome = Outcome::Completed { exit: None, value };
+        let end = Change::End { id: id(n), outcome, written: Default::default(), frees_key: false };
+        store::apply(&db, bounds, &device(), &[end], 2_000 + u64::from(n)).unwrap();
+    };
+    let value = |n: u32| -> String {
+        db.query_row("SELECT outcome ->> 'value' FROM operations WHERE n = ?1", [n], |row| row.get(0)).unwrap()
+    };
+    end(1, 60_000, &SMALL);
+    assert!(number(&db, "SELECT output FROM totals") > 60_000);
+    end(2, 60_000, &SMALL);
+    kept(&db);
+    assert!(number(&db, "SELECT output FROM totals") < 100_000);
+    assert_eq!((value(1).as_str(), value(2).len()), ("{\"omittedBytes\":60002}", 60_000));
 }
