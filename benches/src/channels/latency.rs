@@ -53,8 +53,11 @@ pub async fn run(rounds: usize, goals: &mut Goals) -> Result<()> {
         let at = |share| short(quantile(times.clone(), share) / 1000.0);
         println!("{name:<66} {:>8} {:>8}", at(0.5), at(0.99));
     }
-    goals.add("append → the follower's entry, p99", Wanted::AtMost(10.0), quantile(heard, 0.99) / 1000.0, " ms");
-    goals.add("append → request to post it, p99", Wanted::AtMost(50.0), quantile(asked, 0.99) / 1000.0, " ms");
+    let p99 = |times: Vec<f64>| quantile(times, 0.99) / 1000.0;
+    // What else runs on the machine delays both.
+    let beyond = p99(heard) - p99(told);
+    goals.add("append → the follower's entry, p99 beyond `tail -F`", Wanted::AtMost(10.0), beyond, " ms");
+    goals.add("append → request to post it, p99", Wanted::AtMost(50.0), p99(asked), " ms");
     Ok(())
 }
 
