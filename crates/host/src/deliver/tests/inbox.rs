@@ -44,13 +44,27 @@ async fn what_was_taken_while_nobody_looked_is_not_put_there_again() {
     let folder = inbox_folder(bench.folder.path(), "app");
     let agent = bench.agent(&binding(Delivery::Inbox));
     let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
-    until(|| folder.join("given").exists()).await;
+    until(|| !new_files(&folder).is_empty()).await;
     delivery.abort();
     assert!(delivery.await.unwrap_err().is_cancelled());
     std::fs::remove_file(folder.join("new/000000000001.json")).unwrap();
     let agent = bench.agent(&binding(Delivery::Inbox));
     assert_eq!(agent.deliver(&said(1, "hello"), &Prepared::default()).await, Ok(()));
     assert!(new_files(&folder).is_empty());
+}
+
+#[tokio::test]
+async fn what_a_killed_holder_had_made_and_not_given_is_given() {
+    let bench = Bench::new();
+    let folder = inbox_folder(bench.folder.path(), "app");
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    let letter = Letter::of(&said(1, "hello").incoming, &Prepared::default());
+    std::fs::write(folder.join("000000000001.json"), serde_json::to_vec(&letter).unwrap()).unwrap();
+    crate::files::replace(&folder.join("given"), letter.id.as_bytes()).unwrap();
+    let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
+    until(|| !new_files(&folder).is_empty()).await;
+    std::fs::remove_file(folder.join("new/000000000001.json")).unwrap();
+    assert_eq!(delivery.await.unwrap(), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
