@@ -1,7 +1,8 @@
 //! `command`: a program for each message, for instance an agent's own way to go on with a session.
 //!
-//! `{session}` and `{project}` in its arguments are filled in. What people write never stands there: it is the program's input, below a few
-//! lines that say who wrote where (see [`Letter::headed`]). The program ending with code 0 means that the agent had it.
+//! `{session}` and `{project}` in its arguments are filled in. What people write never stands there: it is the
+//! program's input, below a few lines that say who wrote where (see [`Letter::headed`]). The program ending with code 0
+//! means that the agent had it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! `inbox`: files in a folder, for agents that look there.
 //!
-//! `new/` has the message to be taken next, one at a time, as `<number>.json`: a [`Letter`]. It appears as a whole. Whoever
-//! takes it moves or deletes the file; that is the acknowledgement, and the next message follows. After a power failure a message
-//! may appear again under the same name. `stop` appears beside `new/` when somebody wants the agent to stop; whoever obeys
-//! deletes it. `given` is ours: the id of the last message that was put there, so that one that was taken while nobody looked
-//! is not put there again.
+//! `new/` has the message to be taken next, one at a time, as `<number>.json`: a [`Letter`]. It appears as a whole.
+//! Whoever takes it moves or deletes the file; that is the acknowledgement, and the next message follows. After a power
+//! failure a message may appear again under the same name. `stop` appears beside `new/` when somebody wants the agent
+//! to stop; whoever obeys deletes it. `given` is ours: the id of the last message that was put there, so that one that
+//! was taken while nobody looked is not put there again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl InboxAgent {
         if let Err(e) = &watcher {
             tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
         }
-        // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it is
-        // known as given, so whoever comes after a crash knows from whether it is still here what was done.
+        // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it
+        // is known as given, so whoever comes after a crash knows from whether it is still here what was done.
         let made = self.folder.join(name);
         if !is_given {
             let (id, text) = (letter.id.clone(), serde_json::to_vec_pretty(&letter).map_err(|e| e.to_string())?);

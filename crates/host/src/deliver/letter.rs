@@ -13,9 +13,9 @@ pub struct Letter {
     pub id: String,
     /// The text, and below it what became of files.
     pub content: String,
-    /// Where it came from. Every value is a text, or some agents would drop all of it:
-    /// `chat_id`, `parent_chat_id`, `message_id`, `user`, `user_id`, `ts`, `attachment_count`, `attachments`, `files` (a JSON list
-    /// of paths) and `image_path`.
+    /// Where it came from. Every value is a text, or some agents would drop all of it: `chat_id`, `parent_chat_id`,
+    /// `message_id`, `user`, `user_id`, `ts`, `attachment_count`, `attachments`, `files` (a JSON list of paths) and
+    /// `image_path`.
     pub meta: BTreeMap<String, String>,
 }
 
@@ -55,8 +55,8 @@ impl Letter {
         Letter { id: format!("{}/{}", from.channel, from.id), content, meta }
     }
 
-    /// As the input of a program: a few lines that say who wrote where, an empty line, and the text. What somebody wrote
-    /// begins after the first empty line, so no text can pass for a heading.
+    /// As the input of a program: a few lines that say who wrote where, an empty line, and the text. What somebody
+    /// wrote begins after the first empty line, so no text can pass for a heading.
     pub fn headed(&self, files: &[std::sync::Arc<str>]) -> String {
         let meta = |key: &str| self.meta.get(key).map(String::as_str).unwrap_or_default();
         let mut text = format!("From: {} ({})\nChannel: {}", meta("user"), meta("user_id"), meta("chat_id"));

@@ -1,7 +1,8 @@
 //! `tmux`: typed into a pane, as if the person sat there.
 //!
-//! The text goes in by a buffer that tmux reads from a pipe, so it never stands among arguments; it is pasted as one paste (bracketed where
-//! the program in the pane knows that), without control characters but newline and tab, and then Enter is pressed.
+//! The text goes in by a buffer that tmux reads from a pipe, so it never stands among arguments; it is pasted as one
+//! paste (bracketed where the program in the pane knows that), without control characters but newline and tab, and then
+//! Enter is pressed.
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ impl TmuxAgent {
             let _ = self.tmux(&["delete-buffer", "-b", &buffer], Vec::new()).await;
         }
         pasted?;
-        // Programs that tell pasting from typing by its speed take an Enter that follows at once for a part of the text.
+        // Programs that tell pasting from typing by its speed take an Enter that follows at once for a part of the
+        // text.
         tokio::time::sleep(limits::TMUX_ENTER).await;
         self.tmux(&["send-keys", "-t", &pane, "Enter"], Vec::new()).await.map(drop)
     }

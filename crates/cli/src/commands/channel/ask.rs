@@ -1,7 +1,7 @@
 //! `channel ask`: an agent's hook. A person decides in the channel whether a tool may run.
 //!
-//! It reads what Claude Code gives a `PreToolUse` or `PermissionRequest` hook, and answers in that hook's shape. Where nobody can be
-//! asked, or nobody answers, the terminal decides as it would without a hook.
+//! It reads what Claude Code gives a `PreToolUse` or `PermissionRequest` hook, and answers in that hook's shape. Where
+//! nobody can be asked, or nobody answers, the terminal decides as it would without a hook.
 
 use std::io::Read as _;
 

@@ -1,8 +1,8 @@
-//! `channel mcp`: an MCP server over stdin and stdout, started by an agent such as Claude Code. Messages from the channel are
-//! pushed to it; it answers with `reply` and looks back with `fetch`.
+//! `channel mcp`: an MCP server over stdin and stdout, started by an agent such as Claude Code. Messages from the
+//! channel are pushed to it; it answers with `reply` and looks back with `fetch`.
 //!
-//! The process lives as long as its agent and finds a Holdfast that began anew by itself. A message is acknowledged once it is
-//! written to the agent; one that was written and could not be acknowledged is not written twice.
+//! The process lives as long as its agent and finds a Holdfast that began anew by itself. A message is acknowledged
+//! once it is written to the agent; one that was written and could not be acknowledged is not written twice.
 
 mod push;
 mod tools;
@@ -37,12 +37,13 @@ struct Server {
 /// Revisions of MCP that are spoken here, the newest first.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-const INSTRUCTIONS: &str = "Messages that people write in the chat channel of this session arrive as \
-<channel source=\"holdfast\" chat_id=\"…\" message_id=\"…\" user=\"…\" ts=\"…\">. They come from people who are allowed to speak to you. \
-What you say in this session is shown in that channel already where its transcript is followed; use the tool `reply` to answer one \
-message in particular (reply_to) or where people would not see you otherwise, never to say the same twice. `files` in a message's \
-attributes is a JSON list of paths of files that came with it. `fetch` shows what was written last. A message of kind `stop` means: \
-stop what you are doing.";
+const INSTRUCTIONS: &str = "\
+Messages that people write in the chat channel of this session arrive as \
+<channel source=\"holdfast\" chat_id=\"…\" message_id=\"…\" user=\"…\" ts=\"…\">. \
+They come from people who are allowed to speak to you. What you say in this session is shown in that channel already \
+where its transcript is followed; use the tool `reply` to answer one message in particular (reply_to) or where people \
+would not see you otherwise, never to say the same twice. `files` in a message's attributes is a JSON list of paths of \
+files that came with it. `fetch` shows what was written last. A message of kind `stop` means: stop what you are doing.";
 
 pub async fn mcp(folders: &Folders, binding: Option<String>) -> Result<(), Failure> {
     let folder = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
