@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_core::chat::asks::{self, Ask};
 use holdfast_core::chat::inbox::{self, Command, Message};
 use holdfast_core::chat::outbox::{self, Key};
-use holdfast_core::chat::{ChannelId, Draft, chunks, fences};
+use holdfast_core::chat::{ChannelId, Draft, Incoming, MessageId, chunks, fences, signs};
 use holdfast_core::limits;
 use holdfast_core::redact::redact;
 use holdfast_core::time::Now;
@@ -52,14 +52,9 @@ impl Shell {
     fn channel_of(&self, binding: &str) -> Result<ChannelId, DeskError> {
         let source = self.sources.get(binding).ok_or_else(|| no_binding(binding))?;
         let channel = source.channel.clone().ok_or_else(|| DeskError::Invalid("its channel is no id".to_owned()))?;
-        match self.outbox.speaks(&channel) {
-            true => Ok(channel),
-            false => {
-                let now = holdfast_core::time::Now::default();
-                let lanes = self.outbox.snapshot(now).lanes;
-                let parked = lanes.into_iter().find(|lane| lane.channel == channel).and_then(|lane| lane.parked);
-                Err(DeskError::Parked(parked.unwrap_or_else(|| "the seat is let go".to_owned())))
-            }
+        match self.outbox.parked(&channel) {
+            Some(why) => Err(DeskError::Parked(why.to_owned())),
+            None => Ok(channel),
         }
     }
 
@@ -96,7 +91,7 @@ impl Shell {
         self.outbox.handle(now, outbox::Input::Say { key, draft });
     }
 
-    fn fetch(&mut self, binding: &str, limit: usize, reply: Reply<Vec<holdfast_core::chat::Incoming>>) {
+    fn fetch(&mut self, binding: &str, limit: usize, reply: Reply<Vec<Incoming>>) {
         if !self.sources.contains_key(binding) {
             return drop(reply.send(Err(no_binding(binding))));
         }
@@ -142,7 +137,7 @@ impl Shell {
         let _ = reply.send(answer);
     }
 
-    fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<holdfast_core::chat::MessageId>) {
+    fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<MessageId>) {
         let key = Key::single(format!("test:{:016x}", rand::random::<u64>()));
         self.callers.tests(key.clone(), channel.clone(), reply);
         let text = format!("Holdfast can speak here for **{binding}**.");
@@ -178,7 +173,7 @@ impl Shell {
         let text = result.unwrap_or_else(|why| format!("It could not be stopped: {why}"));
         self.reply(now, "command", message, text);
         let channel = message.incoming.channel.clone();
-        self.signs.handle(now, holdfast_core::chat::signs::Input::Idle(channel));
+        self.signs.handle(now, signs::Input::Idle(channel));
     }
 
     fn status_text(&self, now: Now, binding: &str) -> String {

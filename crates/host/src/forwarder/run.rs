@@ -10,8 +10,9 @@ use holdfast_core::chat::asks::{self, Asks};
 use holdfast_core::chat::inbox::{self, Inbox, Message, Missed, Prepared};
 use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
 use holdfast_core::chat::signs::{self, Signs};
-use holdfast_core::chat::{ChannelId, CommitError, MessageId, SendError, Ticket, UserId};
+use holdfast_core::chat::{ChannelId, CommitError, MessageId, Scope, SendError, Ticket, UserId};
 use holdfast_core::limits;
+use holdfast_core::line::one_line;
 use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 use holdfast_core::transcript::Bookmark;
@@ -353,13 +354,12 @@ impl Shell {
         if self.config.people.iter().any(|known| known == person.as_str())
             && self.names.get(person).is_none_or(|n| n != name)
         {
-            self.names.insert(person.clone(), holdfast_core::line::one_line(name, limits::INBOX_NAME_MAX));
+            self.names.insert(person.clone(), one_line(name, limits::INBOX_NAME_MAX));
             self.unpublished = true;
         }
     }
 
     fn fetched(&mut self, now: Now, channel: ChannelId, result: Result<Missed, SendError>) {
-        use holdfast_core::chat::Scope;
         let result = match result {
             Ok(missed) => Ok(missed),
             Err(SendError::Permanent { scope: Scope::Seat, text, .. }) => {

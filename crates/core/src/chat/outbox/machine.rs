@@ -170,7 +170,12 @@ impl Outbox {
 
     /// Whether something said in this channel would be sent: no prompt is of use where nobody sees it.
     pub fn speaks(&self, channel: &ChannelId) -> bool {
-        self.phase == Phase::Running && self.lanes.get(channel).is_none_or(|lane| lane.row.parked.is_none())
+        self.phase == Phase::Running && self.parked(channel).is_none()
+    }
+
+    /// Why nothing is sent in this channel until a person lets it.
+    pub fn parked(&self, channel: &ChannelId) -> Option<&str> {
+        self.lanes.get(channel)?.row.parked.as_deref()
     }
 
     /// Whether something waits for this channel or is on its way there.
