@@ -10,14 +10,25 @@ pub(crate) const MARK: &str = "HOLDFAST_RUN";
 
 #[cfg(unix)]
 pub(crate) fn signal(group: u32, signal: Signal) {
-    use nix::sys::signal::{Signal as Unix, killpg};
-    let signal = match signal {
-        Signal::HangUp => Unix::SIGHUP,
-        Signal::Term => Unix::SIGTERM,
-        Signal::Kill => Unix::SIGKILL,
-    };
     if let Some(group) = pid(group) {
-        let _ = killpg(group, signal);
+        let _ = nix::sys::signal::killpg(group, of(signal));
+    }
+}
+
+/// Signals one process.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) fn signal_one(process: u32, signal: Signal) {
+    if let Some(process) = pid(process) {
+        let _ = nix::sys::signal::kill(process, of(signal));
+    }
+}
+
+#[cfg(unix)]
+fn of(signal: Signal) -> nix::sys::signal::Signal {
+    match signal {
+        Signal::HangUp => nix::sys::signal::Signal::SIGHUP,
+        Signal::Term => nix::sys::signal::Signal::SIGTERM,
+        Signal::Kill => nix::sys::signal::Signal::SIGKILL,
     }
 }
 
@@ -46,6 +57,9 @@ fn pid(group: u32) -> Option<nix::unistd::Pid> {
 /// A job object cannot be asked, only ended, and its handle is the child's.
 #[cfg(windows)]
 pub(crate) fn signal(_group: u32, _signal: Signal) {}
+
+#[cfg(windows)]
+pub(crate) fn signal_one(_process: u32, _signal: Signal) {}
 
 #[cfg(windows)]
 pub(crate) fn kill_one(_process: u32) {}

@@ -20,6 +20,8 @@ pub mod link;
 mod local_socket;
 pub mod lock;
 pub mod logs;
+#[cfg(target_os = "linux")]
+mod memory;
 pub mod notices;
 pub mod open;
 pub mod paths;

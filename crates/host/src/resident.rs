@@ -11,6 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use holdfast_core::command::Command;
 use holdfast_core::desktop::NoticeSwitches;
+use holdfast_core::limits;
 use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
 use http::{Request, Response};
 use parking_lot::RwLock;
@@ -86,6 +87,12 @@ impl Resident {
         match started {
             Ok(running) => {
                 running.reachable().await;
+                #[cfg(target_os = "linux")]
+                tokio::spawn(async {
+                    // What follows a start at once still belongs to it.
+                    tokio::time::sleep(limits::SHELL_TURN_MAX * 3).await;
+                    crate::memory::give_back();
+                });
                 Ok(resident)
             }
             Err(error) => {

@@ -56,7 +56,10 @@ impl Worker {
         if self.is_closed() {
             return Err(Failure::nothing_done(self.closed_code(), "the worker cannot keep anything more now"));
         }
-        if self.operations.len() + self.admitting.len() >= limits::OPERATIONS_HELD_MAX {
+        // What the relay has everything of is over there and does not count there any more.
+        let held =
+            self.operations.iter().filter(|entry| !matches!(entry.phase, Phase::Trailing | Phase::Leaving)).count();
+        if held + self.admitting.len() >= limits::OPERATIONS_HELD_MAX {
             return Err(Failure::nothing_done(Code::LimitExceeded, "the worker holds as many operations as it may"));
         }
         let Some(run) = &operation.run_id else { return Ok(()) };
@@ -192,7 +195,8 @@ impl Worker {
         let Some(entry) = self.operations.get_mut(id).filter(|entry| !entry.phase.is_over()) else { return };
         entry.row.cancelled = true;
         match entry.phase {
-            Phase::Attached => {
+            // A runner that lives and cannot be reached is ended in another way.
+            Phase::Asked | Phase::Attached => {
                 if let Some(run) = entry.run() {
                     self.out.push_back(Output::Tell(run.clone(), entry.row.attempt, Ask::Kill {}));
                 }

@@ -79,14 +79,16 @@ pub enum Input<'a> {
 /// News of one try to run something. News of a try that is not the last one of its run is ignored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunNews {
-    /// Its runner's claim stands and its runner is connected. Again whenever the shell lost that connection and has it back:
-    /// what was told in the meantime is told again.
+    /// Its runner's claim stands and its runner is connected, for the first time or again: what was told before is told again.
     Attached {
         /// Written so far.
         written: Streams,
         /// Since when its program waits for room.
         stalled: Option<UnixMs>,
     },
+    /// The connection to its runner is lost, and nothing more is said on it: answered by [`Output::Attach`], and until then
+    /// nothing is told. Otherwise what is told next could overtake what the connection took with it.
+    Detached,
     /// Its claim is `void`: nothing ran and nothing will. Without a failure it is tried again; with one the operation failed.
     Void(Option<Failure>),
     /// Output has grown; the latest counts.

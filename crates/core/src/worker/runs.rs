@@ -28,6 +28,13 @@ impl Worker {
                 self.window.track(run, attempt, &written);
                 self.attached(now, run, &id);
             }
+            RunNews::Detached => {
+                entry.phase = Phase::Asked;
+                let cancelled = entry.row.cancelled;
+                self.out.push_back(Output::Attach(run.clone(), attempt));
+                // One that cannot be reached again is ended all the same.
+                self.out.extend(cancelled.then(|| Output::Tell(run.clone(), attempt, Ask::Kill {})));
+            }
             // Its claim stood there: whatever is found in its folder now, it ran.
             RunNews::Void(_) if entry.row.state == State::Running => {
                 let reason = "what its runner left is gone".into();

@@ -39,6 +39,9 @@ impl Worker {
                     (Phase::Asked, _) => self.out.push_back(Output::Attach(run.clone(), row.attempt)),
                     _ => {}
                 }
+                if phase == Phase::Asked && row.cancelled {
+                    self.out.push_back(Output::Tell(run.clone(), row.attempt, crate::run::Ask::Kill {}));
+                }
                 // The last life may have died between making it durable and saying so: a run that waits for room would wait on.
                 for (_, stream, offset) in offsets.iter().filter(|(of, _, _)| of == run) {
                     self.out.push_back(Output::Trim(run.clone(), row.attempt, *stream, *offset));

@@ -25,7 +25,12 @@ pub struct Leftovers {
 /// its own, a process that left the program's group and the run's mark behind is not found.
 pub async fn kill_leftovers(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
     #[cfg(unix)]
-    return unix::kill(folder, identity).await;
+    {
+        // It looks through all processes, again and again.
+        let (folder, identity) = (folder.to_path_buf(), identity.clone());
+        let killing = tokio::task::spawn_blocking(move || unix::kill(&folder, &identity));
+        killing.await.unwrap_or_else(|lost| Err(io::Error::other(lost)))
+    }
     // A job object ends with the runner that has it.
     #[cfg(windows)]
     {
@@ -37,11 +42,10 @@ pub async fn kill_leftovers(folder: &Path, identity: &Identity) -> io::Result<Le
 #[cfg(unix)]
 mod unix {
     use std::path::PathBuf;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use holdfast_core::limits;
     use holdfast_core::run::{Leader, Signal};
-    use tokio::time::Instant;
 
     use super::*;
     use crate::group::{self, MARK};
@@ -52,7 +56,7 @@ mod unix {
     /// How often the dying are looked at.
     const LOOK: Duration = Duration::from_millis(20);
 
-    pub(super) async fn kill(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
+    pub(super) fn kill(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
         let mut left = Leftovers::default();
         if identity.boot != identity::boot() {
             return Ok(left);
@@ -71,7 +75,7 @@ mod unix {
             if (left.living.is_empty() && groups.is_empty()) || Instant::now() >= deadline {
                 break;
             }
-            tokio::time::sleep(LOOK).await;
+            std::thread::sleep(LOOK);
         }
         left.ended.retain(|pid| !left.living.contains(pid));
         left.scope_ended = scope.is_some() && left.living.is_empty();

@@ -10,6 +10,7 @@ mod folder;
 mod leftovers;
 mod look;
 mod runner;
+mod signal;
 mod start;
 #[cfg(test)]
 #[cfg(unix)]
@@ -22,6 +23,7 @@ pub use folder::{folder, prepare, socket, spec};
 pub use leftovers::{Leftovers, kill_leftovers};
 pub use look::{Found, look};
 pub use runner::{asked, main};
+pub use signal::signal;
 pub use start::Starter;
 
 use std::time::Duration;

@@ -162,8 +162,10 @@ impl Shell {
             self.look_out(now);
             self.machine.handle_timeout(now);
             self.carry_out(now);
-            let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX);
-            let wait = wait.min(limits::SHELL_TURN_MAX).min(self.publish(now));
+            // A relay in this process neither moves nor sleeps alone: nothing but the machine's own times is waited for.
+            let local = self.sockets.route().is_local() && !self.machine.has_work();
+            let turn = if local { limits::WORKER_ALIVE } else { limits::SHELL_TURN_MAX };
+            let wait = self.machine.poll_timeout(now).unwrap_or(turn).min(turn).min(self.publish(now));
             tokio::select! {
                 // The task holds a sender of its own, so the channel never ends.
                 Some(event) = inbox.recv() => {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use holdfast_core::limits;
-use holdfast_core::run::{Ask, Claim};
+use holdfast_core::run::{Ask, Claim, Identity, Signal};
 
 use super::tend::blocking;
 use crate::run::{self, Found};
@@ -43,7 +43,7 @@ async fn end_one(folder: &Path) -> io::Result<()> {
         let place = folder.to_path_buf();
         match blocking(move || run::look(&place)).await {
             Ok(Found::NotStarted) => on(|folder| run::claim(folder, &Claim::Void).map(drop)).await?,
-            Ok(Found::Lives(_)) => kill(folder).await?,
+            Ok(Found::Lives(identity)) => kill(folder, &identity).await?,
             Ok(Found::Gone { identity, .. }) => {
                 run::kill_leftovers(folder, &identity).await?;
                 return on(spool::remove).await;
@@ -56,12 +56,21 @@ async fn end_one(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Asks a runner to end its program, and waits until it is gone.
-async fn kill(folder: &Path) -> io::Result<()> {
+/// Makes a runner end its program, and waits until it is gone.
+async fn kill(folder: &Path, identity: &Identity) -> io::Result<()> {
     let killing = async {
-        let mut attached = run::attach(folder).await?;
-        attached.asker().ask(&Ask::Kill {}).await?;
-        while attached.next().await.is_some() {}
+        match run::attach(folder).await {
+            Ok(mut attached) => {
+                attached.asker().ask(&Ask::Kill {}).await?;
+                while attached.next().await.is_some() {}
+            }
+            // Its socket's name is gone, say.
+            Err(_) => {
+                while run::signal(identity, Signal::Term) {
+                    tokio::time::sleep(limits::SPOOL_RETRY).await;
+                }
+            }
+        }
         Ok(())
     };
     tokio::time::timeout(limits::RUNNER_START + limits::TREE_KILL_WAIT * 2, killing).await?

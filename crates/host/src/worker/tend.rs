@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_core::code::Code;
 use holdfast_core::limits;
 use holdfast_core::operation::{Failure, Operation, Request, Stream};
-use holdfast_core::run::{Ask, Claim, Identity, Spec, Tell, VERSION};
+use holdfast_core::run::{Ask, Claim, Identity, Signal, Spec, Tell, VERSION};
 use holdfast_core::worker::{Launch, RunNews};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -62,6 +62,8 @@ pub(super) struct Tending {
     pub(super) news: Box<dyn Fn(RunNews) + Send + Sync>,
     /// The latest of each stream: said again to every new connection.
     pub(super) trims: BTreeMap<Stream, u64>,
+    /// Its program is to end, which is said by a signal where the runner cannot be reached: asked since then.
+    pub(super) ending: Option<Instant>,
 }
 
 /// How a connection to a runner ended.
@@ -78,23 +80,27 @@ enum Talked {
 impl Tending {
     /// Tends the try until its orders end.
     pub(super) async fn run(mut self, begin: Begin) {
-        match begin {
+        let over = match begin {
             Begin::Launch(launch) => self.launch(*launch).await,
             Begin::Attach => self.follow(None).await,
             Begin::Void if self.void(None).await => self.follow(None).await,
-            Begin::Void | Begin::Over => {}
+            Begin::Void | Begin::Over => true,
+        };
+        if over {
+            self.rest().await;
         }
-        self.rest().await;
     }
 
-    async fn launch(&mut self, launch: Launch) {
+    /// As [`Tending::follow`].
+    async fn launch(&mut self, launch: Launch) -> bool {
         let (folder, means) = (self.folder.clone(), self.means.clone());
         if let Err(failure) = blocking(move || prepare(&folder, &means, launch)).await {
             // No runner was started, so nothing can come of this folder.
-            return (self.news)(RunNews::Void(Some(failure)));
+            (self.news)(RunNews::Void(Some(failure)));
+            return true;
         }
         let started = self.means.starter.start(&self.folder).await;
-        self.follow(started.err().map(|e| io_error("the runner cannot be started", &e).into())).await;
+        self.follow(started.err().map(|e| not_started("the runner cannot be started", &e))).await
     }
 
     /// Puts the void claim in place, unless one stands there. Whether that is a runner's; else the void one is told.
@@ -118,32 +124,74 @@ impl Tending {
         }
     }
 
-    /// Follows a runner until what became of it is told, or nobody wants to know. With a failure, none may have started.
-    async fn follow(&mut self, failure: Option<Failure>) {
+    /// Follows a runner until what became of it is told, or its connection is lost. With a failure, none may have started.
+    /// Returns whether the try is over.
+    async fn follow(&mut self, failure: Option<Failure>) -> bool {
+        let mut patience = limits::SPOOL_RETRY;
         loop {
             let folder = self.folder.clone();
             match blocking(move || run::look(&folder)).await {
-                Ok(Found::Lives(_)) => match run::attach(&self.folder).await {
+                Ok(Found::Lives(identity)) => match run::attach(&self.folder).await {
                     Ok(attached) => match self.talk(attached).await {
                         Talked::Ended => {}
-                        Talked::Broken => tokio::time::sleep(limits::SPOOL_RETRY).await,
-                        Talked::Dropped => return,
+                        Talked::Broken => {
+                            tokio::time::sleep(limits::SPOOL_RETRY).await;
+                            (self.news)(RunNews::Detached);
+                            return false;
+                        }
+                        Talked::Dropped => return false,
                     },
-                    Err(e) => self.pause("reached", &e).await,
+                    Err(e) => {
+                        tracing::debug!("a runner cannot be reached: {e}");
+                        self.unreached(&identity, patience).await;
+                        patience = (patience * 2).min(limits::RUNNER_LOOK);
+                    }
                 },
-                Ok(Found::Gone { end: Some(end), .. }) => return (self.news)(RunNews::Ended(end)),
-                Ok(Found::Gone { identity, end: None }) => return self.gone(&identity).await,
+                Ok(Found::Gone { end: Some(end), .. }) => {
+                    (self.news)(RunNews::Ended(end));
+                    return true;
+                }
+                Ok(Found::Gone { identity, end: None }) => {
+                    self.gone(&identity).await;
+                    return true;
+                }
                 Ok(Found::Void | Found::NotStarted) => {
                     if !self.void(failure.clone()).await {
-                        return;
+                        return true;
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-                    return self.unreadable(&e).await;
+                    self.unreadable(&e).await;
+                    return true;
                 }
                 Err(e) => self.pause("read", &e).await,
             }
         }
+    }
+
+    /// A runner that lives and does not answer may have lost its socket's name: a hang-up makes it listen again. It is ended
+    /// by signals, if that is asked for, and looked at less and less often otherwise.
+    async fn unreached(&mut self, identity: &Identity, patience: Duration) {
+        let since = self.ending.map(|since| since.elapsed());
+        run::signal(
+            identity,
+            match since {
+                None => Signal::HangUp,
+                Some(since) if since < limits::RUNNER_START + limits::TREE_KILL_WAIT * 2 => Signal::Term,
+                Some(_) => Signal::Kill,
+            },
+        );
+        let patience = if since.is_some() { limits::SPOOL_RETRY } else { patience };
+        let asked = async {
+            while since.is_some() || self.ending.is_none() {
+                match self.orders.recv().await {
+                    Some(order) => self.note(order),
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        // Either it is time to look again, or its end is wanted now.
+        let _ = tokio::time::timeout(patience, asked).await;
     }
 
     /// Passes on what both sides say, as long as the connection stands.
@@ -199,6 +247,7 @@ impl Tending {
     /// An order while no runner is connected.
     fn note(&mut self, order: Order) {
         match order {
+            Order::Ask(Ask::Kill {}) => _ = self.ending.get_or_insert_with(Instant::now),
             Order::Ask(_) => {}
             Order::Trim(stream, offset) => _ = self.trims.insert(stream, offset),
             Order::Said(tell) => _ = tell.send(()),
@@ -287,9 +336,14 @@ fn prepare(folder: &std::path::Path, means: &Means, launch: Launch) -> Result<()
     run::prepare(folder, &spec).map_err(not_prepared)
 }
 
+/// Nothing ran: the same may be asked again.
+fn not_started(what: &str, error: &io::Error) -> Failure {
+    Failure { retryable: true, ..io_error(what, error).into() }
+}
+
 fn not_prepared(error: FileError) -> Failure {
     match error {
-        FileError::Io { source, .. } => io_error("the run's folder", &source).into(),
+        FileError::Io { source, .. } => not_started("the run's folder", &source),
         FileError::NotOurs { why, .. } => {
             Failure::new(Code::PermissionDenied, format!("the run's folder is not used, because {why}"))
         }

@@ -1,6 +1,7 @@
 //! The tries that are tended, by run and number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use holdfast_core::id::RunId;
 use holdfast_core::limits;
 use holdfast_core::operation::Stream;
-use holdfast_core::run::{Ask, Lease};
+use holdfast_core::run::{Ask, Lease, Segment};
 use holdfast_core::worker::{Launch, Piece, Read};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -36,7 +37,7 @@ struct Ground {
 }
 
 impl Ground {
-    fn tend(&self, run: &RunId, attempt: u32, begin: Begin) -> Tended {
+    fn tend(&self, run: &RunId, attempt: u32, begin: Begin, trims: BTreeMap<Stream, u64>) -> Tended {
         let (events, of) = (self.events.clone(), run.clone());
         let (orders, inbox) = mpsc::unbounded_channel();
         let tending = Tending {
@@ -45,16 +46,19 @@ impl Ground {
             orders: inbox,
             // Without the worker's task there is nobody to tell, here and below.
             news: Box::new(move |news| _ = events.send(Event::Run(of.clone(), attempt, news))),
-            trims: Default::default(),
+            trims: trims.clone(),
+            ending: None,
         };
         let task = tokio::spawn(tending.run(begin)).abort_handle();
-        Tended { orders, task, readers: HashMap::new() }
+        Tended { orders, task, trims, readers: HashMap::new() }
     }
 }
 
 struct Tended {
     orders: mpsc::UnboundedSender<Order>,
     task: AbortHandle,
+    /// The latest of each stream: whoever tends it next says them again.
+    trims: BTreeMap<Stream, u64>,
     /// One per stream, because each keeps a file open.
     readers: HashMap<Stream, Arc<Mutex<Reader>>>,
 }
@@ -81,9 +85,11 @@ impl Tries {
         self.begin(run, launch.attempt, Begin::Launch(Box::new(launch)));
     }
 
-    /// Begins to tend a try; whoever tended it before does not any more.
+    /// Begins to tend a try; whoever tended it before does not any more, and what it was told and has not said is gone.
     pub(super) fn begin(&mut self, run: RunId, attempt: u32, begin: Begin) {
-        let tended = self.ground.tend(&run, attempt, begin);
+        let before = self.open.remove(&(run.clone(), attempt));
+        let trims = before.map(|tended| tended.trims.clone()).unwrap_or_default();
+        let tended = self.ground.tend(&run, attempt, begin, trims);
         self.open.insert((run, attempt), tended);
     }
 
@@ -99,7 +105,9 @@ impl Tries {
     }
 
     pub(super) fn trim(&mut self, run: RunId, attempt: u32, stream: Stream, offset: u64) {
-        let _ = self.tended(run, attempt).orders.send(Order::Trim(stream, offset));
+        let tended = self.tended(run, attempt);
+        tended.trims.insert(stream, offset);
+        let _ = tended.orders.send(Order::Trim(stream, offset));
     }
 
     /// Reads from a spool, and tells the piece.
@@ -114,7 +122,9 @@ impl Tries {
             let piece = match reader.lock().read(stream, offset, max) {
                 Ok(spool::Read::Bytes(bytes)) => Piece::Bytes(bytes),
                 Ok(spool::Read::Gap { next }) => Piece::Gap(next),
-                Ok(spool::Read::End) => Piece::Unreadable,
+                // It was written, and is not there: whoever damaged the spool took it.
+                Ok(spool::Read::End) => lost(stream, offset, max),
+                Err(e) if is_lost(&e) => lost(stream, offset, max),
                 Err(e) => {
                     tracing::debug!("a spool cannot be read: {e}");
                     Piece::Unreadable
@@ -157,10 +167,23 @@ impl Tries {
     /// A try, tended from now on if it was not: its end is known then.
     fn tended(&mut self, run: RunId, attempt: u32) -> &mut Tended {
         let Tries { ground, open, .. } = self;
-        open.entry((run.clone(), attempt)).or_insert_with(|| ground.tend(&run, attempt, Begin::Over))
+        open.entry((run.clone(), attempt)).or_insert_with(|| ground.tend(&run, attempt, Begin::Over, BTreeMap::new()))
     }
 
     fn on_boot_clock(&self, lease: Lease) -> Lease {
         Lease { until: lease.until.map(|until| until + self.boot_ahead), ..lease }
     }
 }
+
+/// Bytes that will not be had any more, up to the end of their segment.
+fn lost(stream: Stream, offset: u64, max: usize) -> Piece {
+    Piece::Gap(Segment::at(stream, offset).end().min(offset + max as u64))
+}
+
+/// Whether a spool that cannot be read is gone or broken, not only out of reach for now.
+fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || cfg!(unix) && error.raw_os_error() == Some(EIO)
+}
+
+/// The disk does not give it back.
+const EIO: i32 = 5;

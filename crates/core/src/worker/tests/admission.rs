@@ -105,6 +105,30 @@ fn a_full_disk_refuses_what_is_new_knows_what_is_old_and_opens_again_by_itself()
 }
 
 #[test]
+fn what_the_relay_has_everything_of_takes_no_place_from_what_it_sends_next() {
+    let mut rig = Rig::live();
+    for n in 0..=255 {
+        rig.send(exec(n));
+        rig.run(n, 1, RunNews::Void(Some(Failure::new(Code::Unavailable, "no runner"))));
+    }
+    rig.written();
+    rig.send(other());
+    assert_eq!(refusal(&rig.written()), Code::LimitExceeded);
+    rig.holding = true;
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(0) });
+    rig.send(other());
+    rig.release();
+    assert_eq!(rig.kinds(), ["operation_received"], "the first is leaving");
+}
+
+/// One more than there are numbers.
+fn other() -> Operation {
+    let mut name = [0; 16];
+    name[0] = 1;
+    Operation { request_id: OperationId::mint(name), run_id: Some(RunId::mint(name)), ..exec(0) }
+}
+
+#[test]
 fn a_refusal_for_want_of_room_looks_whether_it_stood_there_before() {
     let mut rig = Rig::live();
     rig.send(exec(1));

@@ -115,8 +115,9 @@ fn a_cancel_outlives_a_crash_and_is_told_to_the_runner_that_is_found() {
     let mut rig = Rig::live();
     rig.send(exec(1));
     rig.cancel(1);
-    assert_eq!(rig.asks(1), []);
+    assert_eq!(rig.asks(1), [Ask::Kill {}]);
     rig.restart();
+    assert_eq!(rig.asks(1), [Ask::Kill {}], "if it cannot be reached it is ended all the same");
     rig.attach(1, 1, 0);
     assert_eq!(rig.asks(1), [Ask::Kill {}]);
 }
@@ -281,4 +282,34 @@ fn closing_a_terminal_that_is_gone_is_done() {
     assert_eq!(rig.asks(1), [Ask::Input { id: op(2), data: Bytes::new(), close: true }]);
     rig.run(1, 1, RunNews::Ended(ended(129, 0)));
     assert_eq!(rig.outcome(2), Outcome::Completed { exit: None, value: None });
+}
+
+#[test]
+fn after_a_lost_connection_nothing_is_told_before_what_was_told_on_it_is_told_again() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.send(input(2, 1, "YQ=="));
+    let given = |asks: Vec<Ask>| -> Vec<OperationId> {
+        asks.into_iter().filter_map(|ask| if let Ask::Input { id, .. } = ask { Some(id) } else { None }).collect()
+    };
+    assert_eq!(given(rig.asks(1)), [op(2)]);
+    rig.run(1, 1, RunNews::Detached);
+    assert!(rig.has(&Output::Attach(run(1), 1)));
+    rig.send(input(3, 1, "Yg=="));
+    assert_eq!(rig.asks(1), [], "it would overtake the first");
+    rig.attach(1, 1, 0);
+    assert_eq!(given(rig.asks(1)), [op(2), op(3)]);
+}
+
+#[test]
+fn a_cancel_is_told_again_whenever_a_runner_is_looked_for() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.cancel(1);
+    assert_eq!(rig.asks(1), [Ask::Kill {}]);
+    rig.run(1, 1, RunNews::Detached);
+    assert_eq!(rig.asks(1), [Ask::Kill {}]);
+    rig.restart();
+    assert!(rig.has(&Output::Attach(run(1), 1)));
+    assert_eq!(rig.asks(1), [Ask::Kill {}]);
 }

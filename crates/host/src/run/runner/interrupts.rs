@@ -2,12 +2,21 @@
 
 use std::io;
 
-/// Waits for the signals by which a process is asked to end. A hang-up is none of them: a runner has no terminal.
+/// What a signal says.
+#[cfg_attr(windows, allow(dead_code, reason = "no signal comes there"))]
+pub(super) enum Interrupt {
+    /// The runner is asked to end.
+    End,
+    /// Nobody reaches it: a runner has no terminal, so a hang-up says this.
+    Unreached,
+}
+
+/// Waits for signals.
 #[cfg(unix)]
 pub(super) struct Interrupts {
     term: tokio::signal::unix::Signal,
     int: tokio::signal::unix::Signal,
-    _hang_up: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
@@ -17,14 +26,15 @@ impl Interrupts {
         Ok(Interrupts {
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
-            _hang_up: signal(SignalKind::hangup())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
-    pub(super) async fn next(&mut self) {
+    pub(super) async fn next(&mut self) -> Interrupt {
         tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
+            _ = self.term.recv() => Interrupt::End,
+            _ = self.int.recv() => Interrupt::End,
+            _ = self.hang_up.recv() => Interrupt::Unreached,
         }
     }
 }
@@ -39,7 +49,7 @@ impl Interrupts {
         Ok(Interrupts)
     }
 
-    pub(super) async fn next(&mut self) {
+    pub(super) async fn next(&mut self) -> Interrupt {
         std::future::pending().await
     }
 }

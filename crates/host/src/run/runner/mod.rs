@@ -55,6 +55,8 @@ async fn run(folder: &Path) -> io::Result<()> {
     // A session of its own, so that no terminal and no log-out of its starter ends it.
     #[cfg(unix)]
     let _ = rustix::process::setsid();
+    // Whoever reads the claim may signal from then on.
+    let interrupts = interrupts::Interrupts::new()?;
     let spec = spec(folder)?;
     let pid = std::process::id();
     let identity =
@@ -65,7 +67,7 @@ async fn run(folder: &Path) -> io::Result<()> {
     }
     let listener = local_socket::listen(Path::new(&spec.socket));
     let _ = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
-    own::Own::new(folder, spec, identity, listener)?.run().await;
+    own::Own::new(folder, spec, identity, own::Doors::new(listener, interrupts)).run().await;
     Ok(())
 }
 

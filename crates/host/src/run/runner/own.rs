@@ -16,7 +16,7 @@ use holdfast_core::run::{
 use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 
-use super::interrupts::Interrupts;
+use super::interrupts::{Interrupt, Interrupts};
 use super::program::{Running, Sink, Source, Tree};
 use super::talk::Talk;
 use crate::link::clock::Turns;
@@ -43,13 +43,21 @@ pub(super) struct Own {
     rest: Option<u64>,
     inputs: VecDeque<Piece>,
     stalled: Option<UnixMs>,
+    /// It came to rest once, and gave back what its start needed.
+    rested: bool,
 }
 
 /// Who may come in.
-struct Doors {
+pub(super) struct Doors {
     listener: io::Result<Listener>,
     talk: Option<Talk<Accepted>>,
     interrupts: Interrupts,
+}
+
+impl Doors {
+    pub(super) fn new(listener: io::Result<Listener>, interrupts: Interrupts) -> Doors {
+        Doors { listener, talk: None, interrupts }
+    }
 }
 
 /// Input that waits for the program.
@@ -67,27 +75,22 @@ enum Event {
     Connected(Accepted),
     /// `None` when the worker is gone.
     Asked(Option<Ask>),
-    Interrupted,
+    Interrupted(Interrupt),
     Due,
 }
 
 impl Own {
-    pub(super) fn new(
-        folder: &Path,
-        spec: Spec,
-        identity: Identity,
-        listener: io::Result<Listener>,
-    ) -> io::Result<Own> {
+    pub(super) fn new(folder: &Path, spec: Spec, identity: Identity, doors: Doors) -> Own {
         let mut turns = Turns::new();
         let machine = Runner::new(now(&mut turns), &spec);
-        Ok(Own {
+        Own {
             folder: folder.to_path_buf(),
             spec,
             identity,
             turns,
             machine,
             spool: spool::Writer::new(folder.to_path_buf()),
-            doors: Doors { listener, talk: None, interrupts: Interrupts::new()? },
+            doors,
             program: None,
             started_at: 0,
             exited: false,
@@ -95,7 +98,8 @@ impl Own {
             rest: None,
             inputs: VecDeque::new(),
             stalled: None,
-        })
+            rested: false,
+        }
     }
 
     /// Lives until the end is written.
@@ -126,8 +130,10 @@ impl Own {
                 Event::Connected(stream) => self.greet(stream).await,
                 Event::Asked(Some(ask)) => self.handle(RunnerInput::Asked(ask)),
                 Event::Asked(None) => self.doors.talk = None,
-                Event::Interrupted => self.handle(RunnerInput::Interrupted),
+                Event::Interrupted(Interrupt::End) => self.handle(RunnerInput::Interrupted),
+                Event::Interrupted(Interrupt::Unreached) => self.listen_again(),
                 Event::Due => {
+                    self.rest();
                     self.machine.handle_timeout(now(&mut self.turns));
                     if self.orphaned() {
                         return;
@@ -140,7 +146,8 @@ impl Own {
     /// Waits for what happens first. Output is read into `block`, unless that is empty.
     async fn next(&mut self, block: &mut [u8]) -> Event {
         let left = self.machine.poll_timeout(now(&mut self.turns));
-        let left = left.map_or(limits::RUNNER_LOOK, |left| left.min(limits::SHELL_TURN_MAX));
+        let most = if self.rested { limits::RUNNER_LOOK } else { limits::SHELL_TURN_MAX };
+        let left = left.map_or(most, |left| left.min(limits::SHELL_TURN_MAX));
         let Doors { listener, talk, interrupts } = &mut self.doors;
         let (sources, sink, tree) = match &mut self.program {
             Some(Running { sources, sink, tree }) => (&mut sources[..], sink.as_mut(), Some(tree)),
@@ -151,7 +158,7 @@ impl Own {
         tokio::select! {
             // Output comes last, so that a program that writes without end delays nothing.
             biased;
-            () = interrupts.next() => Event::Interrupted,
+            interrupt = interrupts.next() => Event::Interrupted(interrupt),
             () = tokio::time::sleep(left) => Event::Due,
             event = tree_ends(tree, exited, ending, mark) => event,
             ask = hear(talk) => Event::Asked(ask),
@@ -318,6 +325,25 @@ impl Own {
             program.sink = None;
         }
         self.fed(0);
+    }
+
+    /// Nothing happened for a moment, the first time.
+    fn rest(&mut self) {
+        if !std::mem::replace(&mut self.rested, true) {
+            #[cfg(target_os = "linux")]
+            crate::memory::give_back();
+        }
+    }
+
+    /// Whoever tidies a folder for sockets takes the names of those away that are in use.
+    fn listen_again(&mut self) {
+        let socket = Path::new(&self.spec.socket);
+        if let (Ok(_), Ok(false), Some(home)) = (&self.doors.listener, socket.try_exists(), socket.parent()) {
+            let ours = files::make_dir(home).and_then(|()| files::own_dir(home));
+            if let Ok(listener) = ours.map_err(io::Error::other).and_then(|()| local_socket::listen(socket)) {
+                self.doors.listener = Ok(listener);
+            }
+        }
     }
 
     /// The newest connection counts, after what the one before it has said.

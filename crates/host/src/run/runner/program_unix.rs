@@ -3,7 +3,6 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::task::{Context, Poll, ready};
@@ -12,8 +11,10 @@ use std::time::Duration;
 use holdfast_core::limits;
 use holdfast_core::operation::Stream;
 use holdfast_core::run::{Program, Signal, Spec};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+use tokio::signal::unix::{self, Signal as Deaths, SignalKind};
 
 use super::terminal::{self, Terminal};
 use crate::group::{self, MARK};
@@ -33,10 +34,14 @@ pub(super) struct Running {
 }
 
 /// A program and what it starts: its process group, in a terminal its session. Nothing, of a connection.
+///
+/// The program is not reaped while the runner lives: as long as it stands there dead, its number, which is its group's, is
+/// nobody else's.
 #[derive(Default)]
 pub(super) struct Tree {
-    child: Option<Child>,
     leader: Option<u32>,
+    /// Tells that some child ended.
+    deaths: Option<Deaths>,
     terminal: Option<Terminal>,
 }
 
@@ -90,8 +95,10 @@ impl Running {
 
 impl Tree {
     fn spawn(mut command: Command, terminal: Option<Terminal>) -> io::Result<Tree> {
-        let child = command.spawn()?;
-        Ok(Tree { leader: child.id(), child: Some(child), terminal })
+        // Before there is anybody to die.
+        let deaths = Some(unix::signal(SignalKind::child())?);
+        let leader = Some(command.as_std_mut().spawn()?.id());
+        Ok(Tree { leader, deaths, terminal })
     }
 
     /// The process that was started.
@@ -101,9 +108,16 @@ impl Tree {
 
     /// Waits for the program itself: its exit code, or the signal that ended it. A connection never ends this way.
     pub(super) async fn exited(&mut self) -> (Option<i32>, Option<i32>) {
-        let Some(child) = &mut self.child else { return std::future::pending().await };
-        let status = child.wait().await.ok();
-        (status.and_then(|status| status.code()), status.and_then(|status| status.signal()))
+        let leader = self.leader.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let (Some(leader), Some(deaths)) = (leader, &mut self.deaths) else { return std::future::pending().await };
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        loop {
+            match rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::Pid(leader), look)) {
+                Ok(Some(dead)) => return (dead.exit_status(), dead.terminating_signal()),
+                Ok(None) => _ = deaths.recv().await,
+                Err(_) => return (None, None),
+            }
+        }
     }
 
     /// Signals all of it.

@@ -214,3 +214,22 @@ async fn a_runner_whose_folder_is_removed_goes_with_its_program() {
 fn alive(pid: u32) -> bool {
     identity::lives(pid, identity::started(pid).as_deref())
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_that_ended_keeps_its_number_until_its_group_is_over() {
+    let home = Home::new();
+    // What it leaves holds its pipes: the group is told to end a moment after its leader did.
+    let folder = home.sh("sleep 1000 & echo $$", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 2).await;
+    let leader: u32 = text(&folder, Stream::Stdout).trim().parse().unwrap();
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{leader}/stat")).expect("the number is free");
+        stat.rsplit_once(')').unwrap().1.trim().chars().next().unwrap()
+    };
+    while state() != 'Z' {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(ended(&folder).await.exit.unwrap().code, Some(0));
+}

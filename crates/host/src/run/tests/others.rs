@@ -167,7 +167,30 @@ async fn the_starter_itself() {
     }
 }
 
-/// Needs the right to mount; where there is none, the machine's tests say the same without a disk.
+#[tokio::test]
+async fn a_runner_whose_socket_lost_its_name_listens_again_when_it_is_called() {
+    let home = Home::new();
+    let folder = home.sh("read -r line; echo \"got $line\"", |_| {}).await;
+    let socket = super::super::spec(&folder).unwrap().socket;
+    std::fs::remove_file(&socket).unwrap();
+    assert_eq!(attach(&folder).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let Found::Lives(identity) = look(&folder).unwrap() else { panic!("it does not live") };
+    assert!(super::super::signal(&identity, holdfast_core::run::Signal::HangUp));
+    let again = async {
+        loop {
+            match attach(&folder).await {
+                Ok(attached) => return attached,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    let mut attached = tokio::time::timeout(LONG, again).await.unwrap();
+    assert_eq!(give(&mut attached, 1, b"news\n", true).await, None);
+    assert_eq!(ended(&folder).await.exit.unwrap().code, Some(0));
+    assert!(!super::super::signal(&identity, holdfast_core::run::Signal::HangUp), "nobody is there any more");
+}
+
+/// Where this user may mount no small disk, the program fills what the run may hold instead.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_full_disk_stalls_a_program_until_there_is_room_and_loses_nothing() {
@@ -177,23 +200,26 @@ async fn a_full_disk_stalls_a_program_until_there_is_room_and_loses_nothing() {
             std::process::Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(home.path()).output();
         run.is_ok_and(|run| run.status.success())
     };
-    if !mount("size=6m") {
-        return;
-    }
+    let mounted = mount("size=6m");
     let size = 9_000_000;
     let line = format!("seq 1 2000000 | head -c {size}; echo end >&2");
-    let folder = home.sh(&line, |_| {}).await;
+    let quota = if mounted { limits::SPOOL_RUN_MAX } else { 6 << 20 };
+    let folder = home.sh(&line, |spec| spec.quota = quota).await;
     let mut attached = attach(&folder).await.unwrap();
     if attached.stalled.is_none() {
         told(&mut attached, |tell| matches!(tell, Tell::Stalled { since: Some(_) })).await;
     }
     let before = crate::spool::written(&folder).unwrap()[&Stream::Stdout];
     assert!((4_000_000..6_300_000).contains(&before), "{before}");
-    assert!(mount("remount,size=40m"));
+    match mounted {
+        true => assert!(mount("remount,size=40m")),
+        false => attached.asker().ask(&Ask::Quota { bytes: limits::SPOOL_RUN_MAX }).await.unwrap(),
+    }
     told(&mut attached, |tell| matches!(tell, Tell::Stalled { since: None })).await;
     let end = ended(&folder).await;
     let (bytes, gaps) = all(&folder, Stream::Stdout, 0);
-    let unmounted = std::process::Command::new("umount").arg("-l").arg(home.path()).status().unwrap().success();
+    let umount = || std::process::Command::new("umount").arg("-l").arg(home.path()).status().unwrap().success();
+    let unmounted = !mounted || umount();
     let whole: Vec<u8> = (1..).flat_map(|n: u32| format!("{n}\n").into_bytes()).take(size).collect();
     assert!(bytes == whole && gaps.is_empty() && unmounted);
     assert_eq!((end.written[&Stream::Stdout], end.written[&Stream::Stderr]), (size as u64, 4));

@@ -170,7 +170,7 @@ impl Relay {
     async fn accept(&self) -> Peer {
         let (tcp, _) = soon(self.0.accept()).await.expect("a connection");
         let ws = soon(tokio_tungstenite::accept_async(tcp)).await.expect("an upgrade");
-        Peer { ws, ledger: None, received: BTreeMap::new(), heard: Vec::new(), reports: Vec::new() }
+        Peer { ws, ledger: None, received: BTreeMap::new(), lost: 0, heard: Vec::new(), reports: Vec::new() }
     }
 
     /// A socket, recovered: the relay asks for these operations, and has this much of their output.
@@ -207,6 +207,8 @@ struct Peer {
     ws: WebSocketStream<TcpStream>,
     ledger: Option<LedgerId>,
     received: BTreeMap<(RunId, Stream), Vec<u8>>,
+    /// Bytes that the worker does not have.
+    lost: u64,
     heard: Vec<WorkerFrame>,
     reports: Vec<Report>,
 }
@@ -243,6 +245,14 @@ impl Peer {
                     let new = data.len().min((known - offset) as usize);
                     received.extend_from_slice(&data[new..]);
                     let next_offset = received.len() as u64;
+                    self.say(ControlFrame::ExecOutputAck { run_id, stream, next_offset }).await;
+                    None
+                }
+                WorkerFrame::ExecGap { run_id, stream, offset, next_offset } => {
+                    let received = self.received.entry((run_id.clone(), stream)).or_default();
+                    assert_eq!(offset, received.len() as u64);
+                    self.lost += next_offset - offset;
+                    received.resize(next_offset as usize, 0);
                     self.say(ControlFrame::ExecOutputAck { run_id, stream, next_offset }).await;
                     None
                 }

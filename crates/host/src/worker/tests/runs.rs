@@ -217,3 +217,90 @@ async fn a_cut_in_the_middle_of_output_loses_no_byte_and_repeats_none_beyond_the
     assert_eq!(written, Streams::from([(Stream::Stdout, 6_000_000)]));
     assert!(peer.output(1, Stream::Stdout) == bytes);
 }
+
+/// Makes the worker lose its connection to the runner of a run: a runner talks to its newest one only.
+async fn torn(stage: &Stage, n: u8) -> (PathBuf, crate::run::Attached) {
+    let folder = stage.run_folder(n);
+    let attached = crate::run::attach(&folder).await.expect("a runner");
+    (crate::run::spec(&folder).expect("a spec").socket.into(), attached)
+}
+
+#[tokio::test]
+async fn a_runner_whose_socket_lost_its_name_is_found_again_and_input_keeps_its_order() {
+    let stage = Stage::new().await;
+    let (_worker, mut peer) = stage.live().await;
+    peer.ask(sh(1, "while read x; do echo got $x; [ $x = 4 ] && exit 6; done")).await;
+    peer.received(1).await;
+    peer.state(1, State::Running).await;
+    let (socket, attached) = torn(&stage, 1).await;
+    std::fs::remove_file(socket).unwrap();
+    for n in 2..=4 {
+        let data = data_encoding::BASE64.encode(format!("{n}\n").as_bytes());
+        peer.ask(Operation { run_id: Some(run(1)), ..operation(n, json!({"type": "exec_stdin", "data": data})) }).await;
+    }
+    drop(attached);
+    let exit = |frame: &WorkerFrame| matches!(frame, WorkerFrame::ExecExit { .. });
+    while !peer.heard.iter().any(exit) {
+        let frame = peer.frame().await;
+        peer.keep(frame);
+    }
+    peer.heard.retain(exit);
+    assert_eq!(exit_code(&peer.end(1).await.0), Some(6));
+    assert_eq!(String::from_utf8_lossy(peer.output(1, Stream::Stdout)), "got 2\ngot 3\ngot 4\n");
+}
+
+#[tokio::test]
+async fn a_program_whose_runner_cannot_be_reached_is_ended_all_the_same() {
+    let stage = Stage::new().await;
+    let (_worker, mut peer) = stage.live().await;
+    peer.ask(sh(1, "echo $$; exec sleep 1000")).await;
+    peer.received(1).await;
+    peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
+    let (socket, attached) = torn(&stage, 1).await;
+    std::fs::remove_file(&socket).unwrap();
+    // Nobody can listen there again.
+    std::fs::create_dir(&socket).unwrap();
+    drop(attached);
+    peer.say(ControlFrame::Cancel { request_id: id(1), run_id: Some(run(1)) }).await;
+    match peer.answer().await {
+        WorkerFrame::CancelResult { request_id, .. } => assert_eq!(request_id, id(1)),
+        other => panic!("{other:?}"),
+    }
+    let (outcome, _) = soon(peer.end(1)).await;
+    std::fs::remove_dir(&socket).unwrap();
+    assert!(matches!(outcome, Outcome::Cancelled { started: true, .. }), "{outcome:?}");
+    let child: u32 = String::from_utf8_lossy(peer.output(1, Stream::Stdout)).trim().parse().unwrap();
+    assert!(!lives(child));
+}
+
+#[tokio::test]
+async fn a_spool_that_lost_a_part_is_sent_without_it_and_the_operation_ends() {
+    let stage = Stage::new().await;
+    torn_off(&stage, async |_| {
+        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+        peer.ask(sh(1, "while ! [ -e go ]; do sleep 0.01; done; head -c 10000000 /dev/zero")).await;
+        peer.received(1).await;
+        peer.state(1, State::Running).await;
+    })
+    .await;
+    std::fs::write(stage.workspace().join("go"), "").unwrap();
+    let folder = stage.run_folder(1);
+    soon(async {
+        while !folder.join("exit").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    // One whole segment, and the end of the last.
+    std::fs::remove_file(folder.join("stdout.1")).unwrap();
+    let last = std::fs::OpenOptions::new().write(true).open(folder.join("stdout.2")).unwrap();
+    last.set_len(1000).unwrap();
+    let segment = limits::SPOOL_SEGMENT;
+    let worker = stage.worker().await;
+    let mut peer = stage.relay.live(&[id(1)], BTreeMap::new()).await;
+    let (outcome, written) = peer.end(1).await;
+    assert_eq!(exit_code(&outcome), Some(0));
+    assert_eq!(written, Streams::from([(Stream::Stdout, 10_000_000)]));
+    assert_eq!(peer.lost, segment + 10_000_000 - 2 * segment - 1000);
+    status(&worker, |s| (s.behind_bytes, s.results_waiting) == (0, 0)).await;
+}
