@@ -58,6 +58,10 @@ impl RelayEngine {
         tokio::spawn(tell_consents(handle.admin.watch_approvals(), Arc::clone(hub)));
         hub.engine(Engine::Relay, EngineState::Running);
         hub.clear(WarningCode::RelayFailed);
+        if handle.state().operations.set_aside().is_some() {
+            let why = "the relay's store of durable operations was damaged and put aside: what it knew of earlier ones is lost";
+            hub.warn(WarningCode::LedgerSetAside, why);
+        }
         self.handle = Some(handle);
         Ok(())
     }

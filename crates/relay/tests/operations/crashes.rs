@@ -157,10 +157,13 @@ async fn a_session_that_was_cancelled_stays_cancelled() {
 #[tokio::test]
 async fn a_damaged_store_is_set_aside_and_the_relay_serves() {
     let stage = Stage::new().await;
-    stage.start().await;
+    let known = stage.start().await;
     let file = stage.relay.dir.path().join("operations.sqlite");
     let stage = stage.crash_and(|| std::fs::write(&file, [7; 8192]).unwrap()).await;
     assert_eq!(stage.get("").await.json(), json!({"operations": []}));
+    let lost = stage.get(&format!("/{known}")).await;
+    assert_eq!((lost.status, &lost.json()["code"]), (404, &json!("not_found")));
+    assert!(lost.json()["message"].as_str().is_some_and(|why| why.contains("damaged")), "{lost:?}");
     let kept = std::fs::read_dir(stage.relay.dir.path()).unwrap().flatten();
     let aside = kept.filter(|entry| entry.file_name().to_string_lossy().starts_with("operations.sqlite.damaged-"));
     assert!(aside.count() >= 1);
