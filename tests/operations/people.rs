@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use holdfast_testkit::stand::until;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use crate::desk::Desk;
@@ -17,6 +18,24 @@ async fn op_run_shows_both_streams_and_ends_with_the_programs_own_code() {
     assert_eq!(failed.status.code(), Some(125), "{}", String::from_utf8_lossy(&failed.stderr));
     let killed = desk.stand.home.run(&["op", "run", "--", "sh", "-c", "kill -9 $$"]).await;
     assert_eq!(killed.status.code(), Some(137));
+}
+
+#[tokio::test]
+async fn with_json_each_line_of_op_run_is_an_object_and_output_is_base64() {
+    let desk = Desk::start().await;
+    let ran = desk.stand.home.run(&["op", "run", "--json", "--", "sh", "-c", "printf '\\377a'; exit 3"]).await;
+    assert_eq!((ran.status.code(), &ran.stderr[..]), (Some(3), &b""[..]));
+    let lines: Vec<Value> = ran
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("JSON"))
+        .collect();
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().expect("a name")).collect();
+    assert_eq!(events, ["started", "output", "end"]);
+    assert_eq!(lines[1], json!({"event": "output", "stream": "stdout", "offset": 0, "data": "/2E="}));
+    assert_eq!(lines[0]["operation"]["id"], lines[2]["operation"]["id"]);
+    assert_eq!((&lines[2]["operation"]["outcome"]["exit"]["code"], &lines[2]["missing"]), (&json!(3), &json!(0)));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdfast_testkit::home::Home;
 use holdfast_testkit::oauth::OAuthClient;
 use holdfast_testkit::process::Process;
+use holdfast_testkit::stand::until;
 use serde_json::{Value, json};
 
 struct Api {
@@ -184,8 +185,7 @@ async fn a_command_finds_a_place_when_streams_have_taken_all_others() {
     assert_eq!(api.raw("POST /api/command", &headers, r#"{"command":"try_now"}"#).0, 404);
     // Once they are known, their connections stay; a place is free as soon as a stream ends.
     drop(streams.pop());
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(api.raw("GET /api/status", &headers, "").0, 200);
+    assert!(until(|| api.raw("GET /api/status", &headers, "").0 == 200).await);
 }
 
 impl Api {
@@ -274,29 +274,30 @@ async fn the_windows_files_need_no_token_and_load_nothing_from_elsewhere() {
 async fn the_browser_is_handed_the_address_and_nothing_else() {
     let api = Api::start().await;
     let (browser, seen) = (api.home.workspace().join("browser"), api.home.workspace().join("seen"));
-    std::fs::write(&browser, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new && mv {0}.new {0}\n", seen.display()))
-        .unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&seen).status().unwrap().success());
+    std::fs::write(&browser, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", seen.display())).unwrap();
     std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
     let output = api.home.command(&["open"]).env("BROWSER", &browser).output().await.unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "the window opens in the browser\n");
-    for _ in 0..400 {
-        if seen.exists() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    let lines = std::fs::read_to_string(&seen).unwrap();
+    // Opens when the browser does.
+    let lines = tokio::task::spawn_blocking(move || std::fs::read_to_string(&seen).unwrap());
+    let lines = tokio::time::timeout(Duration::from_secs(30), lines).await.expect("a browser").unwrap();
     assert!(lines.starts_with(&format!("http://{}/#", api.address)) && lines.lines().count() == 1, "{lines}");
     let nobody = Home::new();
     assert_eq!(nobody.run(&["open"]).await.status.code(), Some(3));
 }
 
-/// Reads a stream of the API until it shows this.
-fn stream_until(api: &Api, path: &str, wanted: &str) -> String {
+/// A stream of the API.
+fn follow(api: &Api, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&api.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\n{}\r\n{}\r\n\r\n", api.host(), api.bearer());
     stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// Reads a stream until it shows this.
+fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let (mut text, mut buffer) = (String::new(), [0; 4096]);
     while !text.contains(wanted) {
         let n = stream.read(&mut buffer).unwrap_or_else(|e| panic!("{wanted} did not come ({e}): {text}"));
@@ -316,13 +317,11 @@ async fn the_log_is_followed_by_level_and_refuses_what_is_no_level() {
     };
     add(r#"{"level":"WARN","message":"before"}"#);
     add(r#"{"level":"INFO","message":"quiet"}"#);
-    let adding = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
-        add(r#"{"level":"INFO","message":"quiet too"}"#);
-        add(r#"{"level":"ERROR","message":"later"}"#);
-    });
-    let text = stream_until(&api, "/api/logs/stream?lines=50&level=warn", "later");
-    adding.join().unwrap();
+    let mut followed = follow(&api, "/api/logs/stream?lines=50&level=warn");
+    let mut text = read_until(&mut followed, "before");
+    add(r#"{"level":"INFO","message":"quiet too"}"#);
+    add(r#"{"level":"ERROR","message":"later"}"#);
+    text.push_str(&read_until(&mut followed, "later"));
     assert!(text.contains("text/event-stream") && text.contains("before") && !text.contains("quiet"), "{text}");
     let (status, lines, _) = api.raw("GET /api/logs?lines=1&level=warn", &[api.host(), api.bearer()], "");
     assert_eq!((status, &lines), (200, &json!([r#"{"level":"ERROR","message":"later"}"#])));

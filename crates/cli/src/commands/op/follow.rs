@@ -1,10 +1,12 @@
-//! Watching an operation: its output where it belongs, to its end.
+//! Watching an operation: its output where it belongs, or as lines of JSON, to its end.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use holdfast_core::operation::{Outcome, Stream};
+use bytes::Bytes;
+use holdfast_core::operation::{Outcome, Stream, bytes_text};
 use holdfast_host::api::client::{Follower, OperationView, Piece};
+use serde::Serialize;
 
 use super::progress::Progress;
 use crate::args::Folders;
@@ -18,7 +20,7 @@ pub const NO_EXIT_CODE: u8 = 125;
 pub async fn to_the_end(folders: &Folders, id: &str, stream: Option<Stream>, offset: u64) -> Result<ExitCode, Failure> {
     let follower = Follower::new(folders.dirs()?, id);
     let progress = Progress::new(id);
-    let watched = watch(&follower, &progress, stream, offset).await?;
+    let watched = watch(folders, &follower, &progress, stream, offset).await?;
     progress.end();
     end(folders, &watched)
 }
@@ -33,6 +35,7 @@ pub struct Watched {
 
 /// The same; returns how it ended.
 pub async fn watch(
+    folders: &Folders,
     follower: &Follower,
     progress: &Progress,
     stream: Option<Stream>,
@@ -43,9 +46,10 @@ pub async fn watch(
     let wanted: Vec<Stream> = view.streams().iter().copied().filter(wanted).collect();
     let missing = match wanted[..] {
         [] => 0,
-        [one] => copy(follower, progress, one, offset).await?,
+        [one] => copy(folders, follower, progress, one, offset).await?,
         [one, other, ..] => {
-            let both = (copy(follower, progress, one, offset), copy(follower, progress, other, offset));
+            let both =
+                (copy(folders, follower, progress, one, offset), copy(folders, follower, progress, other, offset));
             let (one, other) = tokio::try_join!(both.0, both.1)?;
             one + other
         }
@@ -55,12 +59,18 @@ pub async fn watch(
 }
 
 /// Returns how many bytes were not kept.
-async fn copy(follower: &Follower, progress: &Progress, stream: Stream, mut at: u64) -> Result<u64, Failure> {
+async fn copy(
+    folders: &Folders,
+    follower: &Follower,
+    progress: &Progress,
+    stream: Stream,
+    mut at: u64,
+) -> Result<u64, Failure> {
     let mut missing = 0;
     loop {
         match follower.next(stream, at, |why| progress.say(waits(why))).await? {
             Piece::Bytes { bytes, next, end } => {
-                progress.around(&bytes, || write(stream, &bytes))?;
+                progress.around(&bytes, || show(folders, stream, at, &bytes))?;
                 at = next;
                 if end {
                     return Ok(missing);
@@ -68,7 +78,7 @@ async fn copy(follower: &Follower, progress: &Progress, stream: Stream, mut at: 
                 progress.say(format!("{} bytes of {}", at, stream.as_str()));
             }
             Piece::Gone(next) => {
-                progress.around(b"\n", || tell_gap(stream, next - at));
+                progress.around(b"\n", || tell_gap(folders, stream, at, next))?;
                 missing += next - at;
                 at = next;
             }
@@ -80,8 +90,36 @@ fn waits(why: &str) -> String {
     format!("waiting, the operation goes on: {}", print::shown(why))
 }
 
-/// Standard error where it belongs, everything else to stdout. A reader that left ends the copy.
-pub fn write(stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
+/// A line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event<'a> {
+    /// It stands at the relay.
+    Started { operation: &'a OperationView },
+    /// Output, as base64.
+    Output {
+        stream: Stream,
+        /// In bytes from the stream's beginning.
+        offset: u64,
+        #[serde(with = "bytes_text")]
+        data: Bytes,
+    },
+    /// Bytes that were not kept.
+    Gap { stream: Stream, offset: u64, next: u64 },
+    /// It goes on; this command does not.
+    Left { operation: &'a str },
+    /// The end, and how many bytes of its output were not kept.
+    End { operation: &'a OperationView, missing: u64 },
+}
+
+/// Output: standard error where it belongs, everything else to stdout, or a line of JSON. A reader that left ends the copy.
+pub fn show(folders: &Folders, stream: Stream, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+    if folders.json && bytes.is_empty() {
+        return Ok(());
+    }
+    if folders.json {
+        return print::json(&Event::Output { stream, offset, data: Bytes::copy_from_slice(bytes) });
+    }
     let written = match stream {
         Stream::Stderr => std::io::stderr().lock().write_all(bytes),
         Stream::Stdout | Stream::Pty => {
@@ -92,16 +130,20 @@ pub fn write(stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
     Ok(written?)
 }
 
-/// Says how much of a stream was not kept.
-pub fn tell_gap(stream: Stream, bytes: u64) {
-    eprintln!("holdfast: {bytes} bytes of {} were not kept", stream.as_str());
+/// Says what of a stream was not kept.
+pub fn tell_gap(folders: &Folders, stream: Stream, offset: u64, next: u64) -> Result<(), Failure> {
+    match folders.json {
+        true => print::json(&Event::Gap { stream, offset, next })?,
+        false => eprintln!("holdfast: {} bytes of {} were not kept", next - offset, stream.as_str()),
+    }
+    Ok(())
 }
 
 /// The exit code of an operation's end, after a word about it if it is no program's own. Output with a hole in it is no success.
 pub fn end(folders: &Folders, watched: &Watched) -> Result<ExitCode, Failure> {
     let view = &watched.view;
     if folders.json {
-        eprintln!("{}", serde_json::to_string(view).map_err(|e| Failure::plain(e.to_string()))?);
+        print::json(&Event::End { operation: view, missing: watched.missing })?;
     }
     let exit = match &view.outcome {
         Some(Outcome::Completed { exit, .. }) => exit.as_ref(),

@@ -17,7 +17,7 @@ use holdfast_host::api::client::{Follower, Holder, OperationView, Piece};
 use serde_json::json;
 
 use self::args::Op;
-use self::follow::write;
+use self::follow::show;
 use crate::args::Folders;
 use crate::ask::{ask, running};
 use crate::failure::Failure;
@@ -96,12 +96,12 @@ async fn read(folders: &Folders, id: &str, stream: Option<Stream>, offset: u64) 
         while at < there {
             match holder.operation_output(id, one, at).await? {
                 Piece::Bytes { bytes, next, .. } if next > at => {
-                    write(one, &bytes)?;
+                    show(folders, one, at, &bytes)?;
                     at = next;
                 }
                 Piece::Bytes { .. } => break,
                 Piece::Gone(next) => {
-                    follow::tell_gap(one, next - at);
+                    follow::tell_gap(folders, one, at, next)?;
                     at = next;
                 }
             }
@@ -176,6 +176,7 @@ fn shown_state(view: &OperationView) -> String {
             _ => state.into(),
         },
         Some(Outcome::Failed { error, .. }) => format!("{state} ({})", error.code.as_str()),
+        None if view.ending => "ended, its output is on its way".into(),
         None if view.cancelled => format!("{state}, being cancelled"),
         None if view.output_stalled.is_some() => format!("{state}, waits for room"),
         _ => state.into(),
@@ -192,7 +193,11 @@ fn lines(view: &OperationView) -> Vec<String> {
         let written = view.written.get(stream).copied().unwrap_or(*received).max(*received);
         let behind = written - received;
         let rest = if behind > 0 { format!(", {behind} more not yet at the relay") } else { String::new() };
-        lines.push(format!("  {}: {received} bytes{rest}", stream.as_str()));
+        let lost = match view.missing.get(stream) {
+            Some(lost) => format!(", {lost} of them given up or lost on the device"),
+            None => String::new(),
+        };
+        lines.push(format!("  {}: {received} bytes{rest}{lost}", stream.as_str()));
     }
     match &view.outcome {
         Some(Outcome::Failed { error, .. }) => lines.push(format!("  {}", print::shown(&error.message))),

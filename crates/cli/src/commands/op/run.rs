@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use holdfast_core::operation::{Command, Request};
 use holdfast_host::api::client::Follower;
-use serde_json::json;
 
 use super::args::Run;
+use super::follow::Event;
 use super::progress::Progress;
 use super::{follow, holder, rand_key, send_stdin};
 use crate::args::Folders;
@@ -43,6 +43,9 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if folders.json {
+        print::json(&Event::Started { operation: &started })?;
+    }
     let progress = Progress::new(&id);
     let input = async {
         if args.stdin
@@ -54,12 +57,12 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
         std::future::pending::<()>().await
     };
     let ended = tokio::select! {
-        ended = follow::watch(&follower, &progress, None, 0) => ended?,
+        ended = follow::watch(folders, &follower, &progress, None, 0) => ended?,
         () = input => return Ok(ExitCode::FAILURE),
         _ = tokio::signal::ctrl_c() => {
             progress.end();
             match folders.json {
-                true => print::json(&json!({"operation": id, "left": true}))?,
+                true => print::json(&Event::Left { operation: &id })?,
                 false => eprintln!("\nholdfast: {id} goes on; `holdfast op read -f {id}` watches it, `holdfast op cancel {id}` ends it"),
             }
             return Ok(ExitCode::from(INTERRUPTED));
