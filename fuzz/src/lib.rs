@@ -19,6 +19,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const ALL: &[Target] = &[
     ("chunks", frames::chunks),
     ("config", config::config),
+    ("control_frame", frames::control_frame),
     ("credentials", http::credentials),
     ("daemon_frame", frames::daemon_frame),
     ("daemon_machine", daemon::daemon_machine),
@@ -28,6 +29,7 @@ pub const ALL: &[Target] = &[
     ("patch", patch::patch),
     ("relay_frame", frames::relay_frame),
     ("switchboard_machine", switchboard::switchboard_machine),
+    ("worker_frame", frames::worker_frame),
 ];
 
 /// Runs the target of this name.
