@@ -52,6 +52,11 @@ impl<C: Step> Commits<C> {
         self.stored + 1 + u64::from(self.doing.is_some())
     }
 
+    /// The batch with which everything is stored that was added so far.
+    pub fn last(&self) -> u64 {
+        self.stored + u64::from(self.doing.is_some()) + u64::from(!self.waiting.is_empty())
+    }
+
     /// The last batch that is stored.
     pub fn stored(&self) -> u64 {
         self.stored

@@ -151,7 +151,8 @@ pub struct Incoming {
     pub attachments: Vec<Attachment>,
     /// By the service's calendar, in milliseconds since 1970.
     pub at: u64,
-    /// How long ago that was when this value was made. A store keeps the date.
+    /// How late it was heard: nothing for what is heard as it is said, whatever the two clocks show; otherwise how long ago it
+    /// was said. A store keeps the date.
     #[serde(skip)]
     pub age: Duration,
 }

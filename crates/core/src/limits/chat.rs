@@ -44,10 +44,12 @@ limits! {
     INBOX_ATTACHMENTS: usize = 10, "files", "Files of one message.";
     INBOX_NAME_MAX: usize = 64, "characters", "Name of a person or a file.";
     INBOX_HELD: usize = 500, "messages", "Messages of a channel that wait while missed ones are fetched; more are fetched as well.";
+    INBOX_BACKLOG: usize = 1000, "messages", "Messages that wait for a store that takes nothing, of all channels; more are fetched once it does.";
     INBOX_FETCH_RETRY: Duration = secs(5), "time", "Wait before missed messages are asked for again.";
     INBOX_COMMAND_AGE: Duration = secs(120), "time", "A command that is older is not carried out: it was meant for what ran then.";
     ATTACHMENT_MAX: u64 = 25 << 20, "bytes", "A file of a message that is fetched.";
     INBOX_ATTACHMENT_WAIT: Duration = secs(180), "time", "How long a message waits for its files; others pass it meanwhile.";
+    INBOX_TRIES: u32 = 3, "tries", "How often an agent's program is started for a message with which it fails; then its sender decides.";
     INBOX_RETRY_MIN: Duration = secs(2), "time", "First wait before a failed delivery is tried again; doubles.";
     INBOX_RETRY_MAX: Duration = secs(60), "time", "Longest wait before a failed delivery is tried again.";
     INBOX_PERHAPS: usize = 100, "messages", "Messages that are perhaps delivered and can be sent again; the oldest is forgotten.";
@@ -69,6 +71,10 @@ limits! {
     DISCORD_PLACES: usize = 4096, "channels", "Channels and threads of which it is known where they belong; others are asked for.";
     DISCORD_CLICKS: usize = 256, "clicks", "Clicks that can still be answered; Discord takes answers for 15 min.";
     DISCORD_UNDER_WAY: usize = 32, "requests", "Acknowledgements under way; a further one is not given, and the person sees that it failed.";
+    DISCORD_ANSWER: Duration = secs(5), "time", "How long a command waits for an answer to its sender alone before it says to look in the channel.";
+    DISCORD_UNPLACED: usize = 256, "messages", "Messages whose channel is being looked up; above, the gateway is not read.";
+    DISCORD_PLACE_RETRY: Duration = secs(1), "time", "First wait before a channel that could not be looked up is looked up again; doubles.";
+    DISCORD_PLACE_RETRY_MAX: Duration = secs(30), "time", "The longest of these.";
 
     ["Prompts"]
     ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";

@@ -71,6 +71,10 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
         after: &'a MessageId,
     ) -> BoxFuture<'a, Result<Missed, SendError>>;
 
+    /// An id before those of everything that is written from now on; of a little earlier, because clocks differ. None: the
+    /// service brings what was missed by itself.
+    fn moment(&self) -> Option<MessageId>;
+
     /// What our bot posted in a channel after a message, or without one since that long ago; oldest first. Nothing, if there
     /// is more than [`limits::OUTBOX_COMPARED`] to look through, or the service cannot be asked.
     fn posted<'a>(

@@ -166,12 +166,12 @@ impl Shell {
                 return;
             }
         };
-        self.reply(now, "command", &message, text);
+        self.inbox.handle(now, inbox::Input::Carried(message.seq, text));
     }
 
     pub(super) fn stopped(&mut self, now: Now, message: &Message, result: Result<String, String>) {
         let text = result.unwrap_or_else(|why| format!("It could not be stopped: {why}"));
-        self.reply(now, "command", message, text);
+        self.inbox.handle(now, inbox::Input::Carried(message.seq, text));
         let channel = message.incoming.channel.clone();
         self.signs.handle(now, signs::Input::Idle(channel));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::chat::outbox::Key;
+use holdfast_core::chat::inbox::Undelivered;
 use holdfast_core::chat::{ChannelId, Draft, MessageId, SendError, asks, inbox, outbox, signs};
 use holdfast_core::limits;
 use holdfast_core::time::Now;
@@ -126,11 +126,16 @@ impl Shell {
                 let voice = self.config.voice.clone();
                 self.doing.spawn(async move {
                     let prepared = guarded(async { Ok(courier.prepare(&*backend, &voice, &message).await) }).await;
-                    let missing = |why| inbox::Prepared { files: Vec::new(), note: format!("[no attachments: {why}]") };
+                    let missing = |why: String| inbox::Prepared { files: Vec::new(), note: format!("[no attachments: {why}]") };
                     Event::Prepared(message.seq, prepared.unwrap_or_else(missing))
                 });
             }
             Output::Deliver { attempt, message, prepared } => self.deliver(attempt, *message, prepared),
+            Output::TakeBack(attempt) => {
+                if let Some(given) = self.given.remove(&attempt) {
+                    given.abort();
+                }
+            }
             Output::Command { command, message } => self.command(now, command, message),
             Output::Say(key, draft) => self.outbox.handle(now, outbox::Input::Say { key, draft }),
             Output::Answer { click, text } => self.answer_click(click, text),
@@ -161,14 +166,15 @@ impl Shell {
             None => Ok(None),
         };
         self.giving += usize::from(waits);
-        self.doing.spawn(async move {
+        let given = self.doing.spawn(async move {
             let delivered = match agent {
                 Ok(Some(agent)) => guarded(agent.deliver(&message, &prepared)).await,
-                Ok(None) => Err("no agent is bound there any more".to_owned()),
-                Err(why) => Err(why),
+                Ok(None) => Err(Undelivered::Not("no agent is bound there any more".to_owned())),
+                Err(why) => Err(Undelivered::Not(why)),
             };
             Event::Delivered { attempt, waits, result: delivered }
         });
+        self.given.insert(attempt, given);
     }
 
     fn inbox_told(&self, told: inbox::Told) {
@@ -177,7 +183,7 @@ impl Shell {
             // Whoever typed it is told.
             Told::WrongCode => {}
             Told::NotDelivered(seq, why) => {
-                tracing::warn!(seq, "a message was not delivered and is tried again: {why}")
+                tracing::warn!(seq, "a message was not delivered: {why}")
             }
             Told::NotFetched(channel, why) => {
                 tracing::warn!(%channel, "missed messages could not be fetched; it is tried again: {why}");
@@ -253,13 +259,5 @@ impl Shell {
             }
             Event::Signed
         });
-    }
-
-    /// Has the bot answer a message.
-    pub(super) fn reply(&mut self, now: Now, name: &str, message: &inbox::Message, text: String) {
-        let (channel, id) = (message.incoming.channel.clone(), message.incoming.id.clone());
-        let key = Key::single(format!("{name}:{channel}:{id}"));
-        let draft = Draft { channel, text, nonce: key.nonce(), reply_to: Some(id), buttons: Vec::new() };
-        self.outbox.handle(now, outbox::Input::Say { key, draft });
     }
 }

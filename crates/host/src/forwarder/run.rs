@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use holdfast_core::chat::asks::{self, Asks};
-use holdfast_core::chat::inbox::{self, Inbox, Message, Missed, Prepared};
+use holdfast_core::chat::inbox::{self, Inbox, Message, Missed, Prepared, Undelivered};
 use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
 use holdfast_core::chat::signs::{self, Signs};
 use holdfast_core::chat::{ChannelId, CommitError, MessageId, Scope, SendError, Ticket, UserId};
@@ -17,7 +17,7 @@ use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 use holdfast_core::transcript::Bookmark;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::access::access;
@@ -47,7 +47,7 @@ pub(super) enum Event {
     Delivered {
         attempt: inbox::Attempt,
         waits: bool,
-        result: Result<(), String>,
+        result: Result<(), Undelivered>,
     },
     /// A person's wish to stop was carried out.
     Stopped(Box<Message>, Result<String, String>),
@@ -114,6 +114,8 @@ pub(super) struct Shell {
     pub sending: usize,
     /// Deliveries that a hand-over waits for.
     pub giving: usize,
+    /// Deliveries under way.
+    pub given: BTreeMap<inbox::Attempt, AbortHandle>,
     pub doing: JoinSet<Event>,
     pub events: mpsc::UnboundedSender<Event>,
     pub phase: Phase,
@@ -149,6 +151,7 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
     let (requests, named) = means.desk.open();
     let mut shell = Shell::new(post, means, opened, courier, events);
     shell.arrange();
+    shell.begin_channels();
     for (binding, transcript) in named {
         // Nobody waits for the answer any more.
         let _ = shell.name(&binding, &transcript);
@@ -207,6 +210,7 @@ impl Shell {
             signing: VecDeque::new(),
             sending: 0,
             giving: 0,
+            given: BTreeMap::new(),
             doing: JoinSet::new(),
             events,
             phase: Phase::Serving,
@@ -245,6 +249,8 @@ impl Shell {
                 Some(event) = happened.recv() => self.take(event),
                 Some(done) = self.doing.join_next() => match done {
                     Ok(event) => self.take(event),
+                    // A delivery that was taken back.
+                    Err(error) if error.is_cancelled() => {}
                     Err(error) => tracing::error!("a part of the forwarder failed: {error}"),
                 },
                 event = next(&mut heard) => match event {
@@ -257,6 +263,7 @@ impl Shell {
                     self.config = self.means.config.borrow_and_update().clone();
                     let now = self.turns.now();
                     self.inbox.handle(now, inbox::Input::Access(access(&self.config)));
+                    self.begin_channels();
                     self.arrange();
                 }
                 () = tokio::time::sleep(wait) => {}
@@ -316,6 +323,7 @@ impl Shell {
             Event::Prepared(seq, prepared) => self.inbox.handle(now, inbox::Input::Prepared(seq, Ok(prepared))),
             Event::Delivered { attempt, waits, result } => {
                 self.giving -= usize::from(waits);
+                self.given.remove(&attempt);
                 self.inbox.handle(now, inbox::Input::Delivered(attempt, result));
             }
             Event::Stopped(message, result) => self.stopped(now, &message, result),
@@ -327,6 +335,14 @@ impl Shell {
             }
             Event::Signed => self.sign_on(),
             Event::Done => {}
+        }
+    }
+
+    /// From the moment on in which a channel is first served, what is written there may be missed.
+    fn begin_channels(&mut self) {
+        if let Some(moment) = self.post.backend.moment() {
+            let now = self.turns.now();
+            self.inbox.handle(now, inbox::Input::Moment(moment));
         }
     }
 
@@ -415,7 +431,9 @@ impl Shell {
                     self.outbox.handle(now, outbox::Input::Drain);
                 }
             }
-            Phase::Drained(since) if self.giving == 0 || late(since, limits::FORWARDER_LEAVE) => {
+            Phase::Drained(since)
+                if (self.giving == 0 && self.inbox.is_stored()) || late(since, limits::FORWARDER_LEAVE) =>
+            {
                 self.over.get_or_insert(News::Drained);
             }
             Phase::Serving | Phase::Draining(_) | Phase::Drained(_) => {}
@@ -431,7 +449,7 @@ async fn next(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
 }
 
 /// Waits for something of which a defect must not be the end.
-pub(super) async fn guarded<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+pub(super) async fn guarded<T, E: From<String>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind().await;
-    guarded.unwrap_or_else(|_| Err("it failed unexpectedly".to_owned()))
+    guarded.unwrap_or_else(|_| Err("it failed unexpectedly".to_owned().into()))
 }

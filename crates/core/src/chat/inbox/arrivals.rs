@@ -7,19 +7,27 @@ use super::io::{Command, Missed, Output, Told};
 use super::machine::{Inbox, Timer};
 use super::record::{Change, Message, Standing};
 use crate::chat::outbox::Key;
-use crate::chat::{ChannelId, Click, Incoming};
+use crate::chat::{ChannelId, Click, Incoming, MessageId};
 use crate::limits;
 use crate::line::one_line;
 use crate::time::{Due, Now};
 
 /// Missed messages of a channel are fetched; what is written meanwhile waits, so that what was seen never has gaps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Catching {
+    /// Everything up to here was fetched, whatever became of it.
+    after: MessageId,
     held: VecDeque<Incoming>,
     /// Too many came: they are fetched as well.
     more: bool,
     /// The connection went and came back: what came then may have a gap before it.
     again: bool,
+}
+
+impl Catching {
+    fn after(seen: MessageId) -> Catching {
+        Catching { after: seen, held: VecDeque::new(), more: false, again: false }
+    }
 }
 
 /// Buttons that send a message again.
@@ -31,81 +39,141 @@ pub(super) fn again_button(seq: u64) -> String {
 }
 
 impl Inbox {
-    /// Whatever was written since the last message that was seen is fetched.
-    pub(super) fn connected(&mut self) {
-        let channels: Vec<ChannelId> = self.seen.keys().cloned().collect();
-        for channel in channels {
-            if let Some(catching) = self.catching.get_mut(&channel) {
-                catching.held.clear();
-                catching.again = true;
-            } else {
-                self.catching.insert(channel.clone(), Catching::default());
-                self.fetch(channel);
-            }
+    /// Channels of which nothing was seen yet begin with this moment: what is written from now on may be missed.
+    pub(super) fn begins(&mut self, moment: &MessageId) {
+        let new = |channel: &&ChannelId| !self.seen.contains_key(*channel);
+        let new: Vec<ChannelId> = self.access.rules.keys().filter(new).cloned().collect();
+        for channel in new {
+            self.saw(&channel, moment);
         }
     }
 
-    pub(super) fn fetch(&mut self, channel: ChannelId) {
-        if let (true, Some(seen)) = (self.catching.contains_key(&channel), self.seen.get(&channel)) {
-            self.out.push_back(Output::FetchAfter(channel, seen.clone()));
+    /// Whatever was written since the last message that was seen is fetched.
+    pub(super) fn connected(&mut self, now: Now) {
+        for catching in self.catching.values_mut() {
+            catching.held.clear();
+            catching.again = true;
         }
+        let new = |(channel, _): &(&ChannelId, &MessageId)| !self.catching.contains_key(*channel);
+        let mut new: Vec<_> = self.seen.iter().filter(new).map(|(c, m)| (c.clone(), m.clone())).collect();
+        new.sort_by_key(|(channel, _)| !self.access.rules.contains_key(channel));
+        for (channel, seen) in new {
+            self.catching.insert(channel.clone(), Catching::after(seen));
+            self.fetch(now, channel);
+        }
+    }
+
+    pub(super) fn fetch(&mut self, now: Now, channel: ChannelId) {
+        if self.is_full() {
+            return self.fetch_later(now, channel);
+        }
+        if let Some(catching) = self.catching.get(&channel) {
+            self.out.push_back(Output::FetchAfter(channel, catching.after.clone()));
+        }
+    }
+
+    fn fetch_later(&mut self, now: Now, channel: ChannelId) {
+        self.timers.set(Timer::Fetch(channel), Due::boot(now, limits::INBOX_FETCH_RETRY));
     }
 
     pub(super) fn fetched(&mut self, now: Now, channel: ChannelId, result: Result<Missed, String>) {
-        if !self.catching.contains_key(&channel) {
-            return;
-        }
-        let missed = match result {
+        let Some(after) = self.catching.get(&channel).map(|catching| catching.after.clone()) else { return };
+        let mut missed = match result {
+            Ok(_) if self.is_full() => return self.fetch_later(now, channel),
             Ok(missed) => missed,
             Err(why) => {
-                self.timers.set(Timer::Fetch(channel.clone()), Due::boot(now, limits::INBOX_FETCH_RETRY));
-                return self.out.push_back(Output::Told(Told::NotFetched(channel, why)));
+                self.out.push_back(Output::Told(Told::NotFetched(channel.clone(), why)));
+                return self.fetch_later(now, channel);
             }
         };
-        let got = !missed.messages.is_empty();
+        let deaf = |m: &Incoming| self.access.rule(&m.channel, m.parent.as_ref(), m.direct).is_none();
+        if missed.messages.first().is_some_and(deaf) {
+            missed = Missed { messages: Vec::new(), more: false };
+            self.forget(channel.clone());
+        }
+        // A page that brings nothing new would come again for ever.
+        let last = missed.messages.last().map(|last| last.id.clone()).filter(|last| *last != after);
+        let further = missed.more && last.is_some();
         for incoming in missed.messages {
-            self.pass(now, incoming);
+            self.pass(now, incoming, true);
         }
         let Some(catching) = self.catching.get_mut(&channel) else { return };
-        if (missed.more && got) || std::mem::take(&mut catching.more) || std::mem::take(&mut catching.again) {
-            return self.fetch(channel);
+        catching.after = last.unwrap_or(after);
+        if further || std::mem::take(&mut catching.more) || std::mem::take(&mut catching.again) {
+            return self.fetch(now, channel);
         }
         let held = self.catching.remove(&channel).map(|catching| catching.held);
         for incoming in held.into_iter().flatten() {
-            self.pass(now, incoming);
+            self.pass(now, incoming, true);
         }
     }
 
     pub(super) fn arrived(&mut self, now: Now, incoming: Incoming) {
+        let full = self.is_full();
+        if command(&incoming.text).is_some() {
+            // Some services bring it only now, and as something that is no message: it waits for none and does not count as
+            // one that was seen.
+            if !full {
+                self.pass(now, incoming, false);
+            }
+            return;
+        }
+        if let (true, Some(seen)) = (full, self.seen.get(&incoming.channel))
+            && !self.catching.contains_key(&incoming.channel)
+        {
+            self.catching.insert(incoming.channel.clone(), Catching::after(seen.clone()));
+            self.fetch_later(now, incoming.channel.clone());
+        }
         match self.catching.get_mut(&incoming.channel) {
-            Some(catching) if catching.more || catching.held.len() >= limits::INBOX_HELD => {
+            Some(catching) if full || catching.more || catching.held.len() >= limits::INBOX_HELD => {
                 catching.held.clear();
                 catching.more = true;
             }
             Some(catching) => catching.held.push_back(incoming),
-            None => self.pass(now, incoming),
+            None => self.pass(now, incoming, true),
         }
     }
 
+    /// Whether what was taken waits for the store so much that nothing more is: it is fetched once that is over.
+    fn is_full(&self) -> bool {
+        self.passed.len() >= limits::INBOX_BACKLOG
+    }
+
     /// Through the gate.
-    fn pass(&mut self, now: Now, incoming: Incoming) {
+    fn pass(&mut self, now: Now, incoming: Incoming, counts: bool) {
         let verdict = self.access.message(&incoming).map(|rule| rule.binding.clone());
-        if verdict != Err(Refusal::Channel) {
-            let (channel, message) = (incoming.channel.clone(), incoming.id.clone());
-            if self.seen.len() >= limits::INBOX_CHANNELS && !self.seen.contains_key(&channel) {
-                // Services number their threads upwards.
-                let oldest = self.seen.pop_first().map(|(oldest, _)| Change::Forget(oldest));
-                oldest.into_iter().for_each(|forget| _ = self.commits.add(forget));
-            }
-            self.seen.insert(channel.clone(), message.clone());
-            self.take_if(now, &incoming, verdict);
-            let batch = self.commits.add(Change::Seen { channel: channel.clone(), message: message.clone() });
-            self.passed.push_back((batch, channel, message));
-        } else {
+        let (channel, message) = (incoming.channel.clone(), incoming.id.clone());
+        if verdict == Err(Refusal::Channel) {
             if incoming.direct && !incoming.bot {
                 self.meet(now, &incoming);
             }
-            self.out.push_back(Output::Kept(incoming.channel, incoming.id));
+            return self.out.push_back(Output::Kept(channel, message));
+        }
+        self.take_if(now, &incoming, verdict);
+        let batch = if counts { self.saw(&channel, &message) } else { self.commits.last() };
+        match self.commits.has(batch) {
+            true => self.out.push_back(Output::Kept(channel, message)),
+            false => self.passed.push_back((batch, channel, message)),
+        }
+    }
+
+    /// Everything in this channel up to this message was seen; the batch that stores it.
+    fn saw(&mut self, channel: &ChannelId, message: &MessageId) -> u64 {
+        if self.seen.len() >= limits::INBOX_CHANNELS && !self.seen.contains_key(channel) {
+            let spare = |(channel, _): &(&ChannelId, &MessageId)| !self.access.rules.contains_key(*channel);
+            // Services number their messages upwards: the smallest is the oldest.
+            let oldest = self.seen.iter().filter(spare).min_by_key(|(_, m)| (m.as_str().len(), m.as_str()));
+            if let Some(oldest) = oldest.map(|(channel, _)| channel.clone()) {
+                self.forget(oldest);
+            }
+        }
+        self.seen.insert(channel.clone(), message.clone());
+        self.commits.add(Change::Seen { channel: channel.clone(), message: message.clone() })
+    }
+
+    pub(super) fn forget(&mut self, channel: ChannelId) {
+        if self.seen.remove(&channel).is_some() {
+            self.commits.add(Change::Forget(channel));
         }
     }
 
@@ -119,16 +187,16 @@ impl Inbox {
         if command.is_none() && binding.adapter == Adapter::Mirror {
             return self.answer(incoming, "This channel only shows what its agent says; nobody reads this.");
         }
-        let waiting = self.queues.get(&binding.name).map_or(0, |queue| queue.waiting.len());
-        if command.is_none() && waiting >= limits::INBOX_WAITING {
+        let waiting = match command {
+            Some(_) => self.held.values().filter(|held| held.command.is_some()).count(),
+            None => self.queues.get(&binding.name).map_or(0, |queue| queue.waiting.len()),
+        };
+        if waiting >= limits::INBOX_WAITING {
             return self.answer(incoming, "Too many messages wait already; this one was not taken.");
         }
-        if command.is_some() && incoming.age > limits::INBOX_COMMAND_AGE {
-            return self.answer(incoming, "This came too late and was not carried out.");
-        }
         self.seq += 1;
-        let standing = if command.is_some() { Standing::Done } else { Standing::Stored };
-        let message = Message { seq: self.seq, incoming: clean(incoming), binding: binding.name, standing };
+        let incoming = clean(incoming);
+        let message = Message { seq: self.seq, incoming, binding: binding.name, standing: Standing::Stored };
         let batch = self.commits.add(Change::Take(Box::new(message.clone())));
         match command {
             Some(command) => self.hold_command(message, command, batch),
@@ -164,7 +232,7 @@ impl Inbox {
 }
 
 /// What a message asks of the bot itself. Some services write the bot's name behind it.
-fn command(text: &str) -> Option<Command> {
+pub(super) fn command(text: &str) -> Option<Command> {
     let word = text
         .trim()
         .split_once('@')

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::arrivals::again_button;
-use super::io::{Attempt, Command, Output, Prepared, Told};
+use super::gate::{Access, Adapter};
+use super::io::{Attempt, Command, Output, Prepared, Told, Undelivered};
 use super::machine::{Inbox, Timer};
 use super::record::{Change, Message, Standing};
 use crate::chat::outbox::Key;
@@ -13,6 +14,9 @@ use crate::limits;
 use crate::line::one_line;
 use crate::redact::redact;
 use crate::time::{Due, Now};
+
+/// Why a message is perhaps delivered that the last holder was giving.
+pub(super) const HOLDER_STOPPED: &str = "Holdfast stopped just then.";
 
 /// A message that is not done.
 #[derive(Debug)]
@@ -25,9 +29,11 @@ pub(super) struct Held {
     /// Its files, once nothing is waited for.
     prepared: Option<Prepared>,
     /// What it asks of the bot; such a message is in no queue.
-    command: Option<Command>,
+    pub command: Option<Command>,
     /// The sender knows that it was not delivered yet.
     failed: bool,
+    /// How often the agent began with it and failed.
+    failures: u32,
 }
 
 /// Messages for one agent.
@@ -38,12 +44,6 @@ pub(super) struct Queue {
     busy: Option<Busy>,
     tries: u32,
     pub why: Option<String>,
-}
-
-impl Queue {
-    pub fn is_idle(&self) -> bool {
-        self.busy.is_none()
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +64,14 @@ impl Inbox {
             self.timers.set(Timer::Files(seq), Due::boot(now, limits::INBOX_ATTACHMENT_WAIT));
         }
         self.queues.entry(message.binding.clone()).or_default().waiting.push_back(seq);
-        let held = Held { message, batch, told: false, prepared, command: None, failed: false };
+        let held = Held { message, batch, told: false, prepared, command: None, failed: false, failures: 0 };
         self.held.insert(seq, held);
         self.out.push_back(Output::Changed);
     }
 
     pub(super) fn hold_command(&mut self, message: Message, command: Command, batch: u64) {
         let prepared = Some(Prepared::default());
-        let held = Held { message, batch, told: false, prepared, command: Some(command), failed: false };
+        let held = Held { message, batch, told: false, prepared, command: Some(command), failed: false, failures: 0 };
         self.held.insert(held.message.seq, held);
     }
 
@@ -104,6 +104,10 @@ impl Inbox {
             self.held.remove(&seq);
             return self.out.push_back(Output::Changed);
         }
+        if self.stopping || !self.access.adapter(name).is_some_and(Adapter::delivers) {
+            // Nobody was given it, and whoever takes it on is told so.
+            return self.stands(seq, Standing::Stored);
+        }
         let attempt = self.attempt();
         let (Some(queue), Some(held)) = (self.queues.get_mut(name), self.held.get(&seq)) else { return };
         queue.busy = Some(Busy::Giving(seq, attempt));
@@ -116,23 +120,47 @@ impl Inbox {
         let new = |(seq, held): (&u64, &Held)| (!held.told && self.commits.has(held.batch)).then_some(*seq);
         let new: Vec<u64> = self.held.iter().filter_map(new).collect();
         for seq in new {
-            let Some(held) = self.held.get_mut(&seq) else { continue };
-            held.told = true;
-            let message = Box::new(held.message.clone());
-            if let Some(command) = held.command {
-                self.held.remove(&seq);
-                self.out.push_back(Output::Command { command, message });
-                continue;
-            }
-            self.out.push_back(Output::Taken(message.incoming.channel.clone(), message.incoming.id.clone()));
-            if held.prepared.is_none() {
-                self.out.push_back(Output::Prepare(message));
-            }
+            self.tell(seq);
         }
         let names: Vec<Arc<str>> = self.queues.keys().cloned().collect();
         for name in names {
             self.advance(now, &name);
         }
+    }
+
+    fn tell(&mut self, seq: u64) {
+        let Some(held) = self.held.get_mut(&seq) else { return };
+        let message = Box::new(held.message.clone());
+        match held.command {
+            // The next holder's.
+            Some(_) if self.stopping => {}
+            Some(_) if message.incoming.age > limits::INBOX_COMMAND_AGE => {
+                self.carried(seq, "This came too late and was not carried out.".to_owned());
+            }
+            Some(command) => {
+                held.told = true;
+                self.out.push_back(Output::Command { command, message });
+            }
+            None => {
+                held.told = true;
+                self.out.push_back(Output::Taken(message.incoming.channel.clone(), message.incoming.id.clone()));
+                if held.prepared.is_none() {
+                    self.out.push_back(Output::Prepare(message));
+                }
+            }
+        }
+    }
+
+    /// What a command came to. While the seat is let go nothing is said any more: the next holder carries it out and says.
+    pub(super) fn carried(&mut self, seq: u64, text: String) {
+        if self.stopping || self.held.get(&seq).is_none_or(|held| held.command.is_none()) {
+            return;
+        }
+        let Some(Held { message, .. }) = self.held.remove(&seq) else { return };
+        let (channel, id) = (message.incoming.channel, message.incoming.id);
+        let key = Key::single(format!("command:{channel}:{id}"));
+        self.say(key, &channel, Some(&id), text, Vec::new());
+        self.commits.add(Change::Stands(seq, Standing::Done));
     }
 
     /// Begins to deliver the first message of a queue that waits for nothing.
@@ -142,19 +170,107 @@ impl Inbox {
             self.queues.remove(name);
             return;
         }
-        let waits = self.timers.get(&Timer::Queue(name.clone())).is_some_and(|due| !due.left(now).is_zero());
-        if self.stopping || queue.busy.is_some() || waits || self.adapter(name).is_none() {
+        if self.stopping {
+            return;
+        }
+        if !self.access.adapter(name).is_some_and(Adapter::delivers) {
+            return self.reroute(name);
+        }
+        let Some(queue) = self.queues.get(name).filter(|queue| queue.busy.is_none()) else { return };
+        if self.timers.get(&Timer::Queue(name.clone())).is_some_and(|due| !due.left(now).is_zero()) {
             return;
         }
         let ready =
             |seq: &&u64| self.held.get(seq).is_some_and(|held| held.prepared.is_some() && self.commits.has(held.batch));
-        let Some(queue) = self.queues.get(name) else { return };
         let Some(seq) = queue.waiting.iter().find(ready).copied() else { return };
-        let batch = self.commits.add(Change::Stands(seq, Standing::Delivering));
-        if let (Some(queue), Some(held)) = (self.queues.get_mut(name), self.held.get_mut(&seq)) {
-            (held.batch, held.message.standing) = (batch, Standing::Delivering);
+        self.stands(seq, Standing::Delivering);
+        if let Some(queue) = self.queues.get_mut(name) {
             queue.busy = Some(Busy::Marking(seq));
         }
+    }
+
+    fn stands(&mut self, seq: u64, standing: Standing) {
+        let batch = self.commits.add(Change::Stands(seq, standing));
+        if let Some(held) = self.held.get_mut(&seq) {
+            (held.batch, held.message.standing) = (batch, standing);
+        }
+    }
+
+    /// What an agent was offered stays first: it may have a part of it.
+    pub(super) fn offered(&mut self, name: &Arc<str>, seq: u64) {
+        if let Some(queue) = self.queues.get_mut(name) {
+            queue.waiting.retain(|waiting| *waiting != seq);
+            queue.waiting.push_front(seq);
+        }
+    }
+
+    /// Others may speak to other agents from now on. What was offered to an agent that could still take it is taken back.
+    pub(super) fn admit(&mut self, now: Now, access: Access) {
+        let before = std::mem::replace(&mut self.access, access);
+        let mut back = Vec::new();
+        for (name, queue) in &mut self.queues {
+            let was = before.adapter(name);
+            if let Some(Busy::Giving(seq, attempt)) = queue.busy
+                && was.is_some_and(Adapter::acknowledges)
+                && was != self.access.adapter(name)
+            {
+                (queue.busy, queue.why) = (None, None);
+                back.push((seq, attempt));
+            }
+        }
+        for (seq, attempt) in back {
+            self.stands(seq, Standing::Stored);
+            self.out.push_back(Output::TakeBack(attempt));
+        }
+        for channel in before.rules.into_keys() {
+            if !self.access.rules.contains_key(&channel) {
+                self.forget(channel);
+            }
+        }
+        self.advance_all(now);
+    }
+
+    /// No agent has that name any more: its messages go to the one that is bound where they were written.
+    fn reroute(&mut self, name: &Arc<str>) {
+        let Some(queue) = self.queues.get(name) else { return };
+        let busy = queue.busy.map(|(Busy::Marking(seq) | Busy::Giving(seq, _) | Busy::Ending(seq))| seq);
+        let moving: Vec<u64> = queue.waiting.iter().copied().filter(|seq| Some(*seq) != busy).collect();
+        let stored = |seq: &u64| self.held.get(seq).is_some_and(|held| self.commits.has(held.batch));
+        if !moving.iter().all(stored) {
+            // Together, so that they stay in order.
+            return;
+        }
+        for seq in moving {
+            let Some(held) = self.held.get_mut(&seq) else { continue };
+            let at = &held.message.incoming;
+            let rule = self.access.rule(&at.channel, at.parent.as_ref(), at.direct);
+            let to = rule.map(|rule| &rule.binding).filter(|to| to.adapter.delivers() && to.name != *name);
+            let to = to.map(|to| to.name.clone());
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.waiting.retain(|waiting| *waiting != seq);
+            }
+            let Some(to) = to else {
+                self.give_up(seq);
+                continue;
+            };
+            held.message.binding = to.clone();
+            held.batch = self.commits.add(Change::Rebound(seq, to.clone()));
+            // It waits there for this to be stored, as a new one does.
+            self.queues.entry(to).or_default().waiting.push_back(seq);
+            self.out.push_back(Output::Changed);
+        }
+        self.queues.retain(|_, queue| !queue.waiting.is_empty() || queue.busy.is_some());
+    }
+
+    fn give_up(&mut self, seq: u64) {
+        self.timers.stop(&Timer::Files(seq));
+        let Some(Held { message, .. }) = self.held.remove(&seq) else { return };
+        let (channel, id) = (message.incoming.channel, message.incoming.id);
+        let key = Key::single(format!("unbound:{channel}:{id}"));
+        let text = "No agent is bound here any more; this was not delivered.".to_owned();
+        self.say(key, &channel, Some(&id), text, Vec::new());
+        self.commits.add(Change::Stands(seq, Standing::Done));
+        self.out.push_back(Output::Changed);
     }
 
     pub(super) fn prepared(&mut self, now: Now, seq: u64, result: Result<Prepared, String>) {
@@ -166,49 +282,65 @@ impl Inbox {
         self.advance(now, &name);
     }
 
-    pub(super) fn delivered(&mut self, now: Now, attempt: Attempt, result: Result<(), String>) {
+    pub(super) fn delivered(&mut self, now: Now, attempt: Attempt, result: Result<(), Undelivered>) {
         let giving = |queue: &Queue| match queue.busy {
             Some(Busy::Giving(seq, a)) if a == attempt => Some(seq),
             _ => None,
         };
         let found = self.queues.iter().find_map(|(name, queue)| giving(queue).map(|seq| (name.clone(), seq)));
         let Some((name, seq)) = found else { return };
-        let standing = if result.is_ok() { Standing::Done } else { Standing::Stored };
-        let batch = self.commits.add(Change::Stands(seq, standing));
-        let (Some(queue), Some(held)) = (self.queues.get_mut(&name), self.held.get_mut(&seq)) else { return };
-        (held.batch, held.message.standing) = (batch, standing);
-        let (channel, id) = (held.message.incoming.channel.clone(), held.message.incoming.id.clone());
         match result {
-            Ok(()) => {
-                (queue.busy, queue.tries, queue.why) = (Some(Busy::Ending(seq)), 0, None);
-                if held.failed {
-                    let key = Key::single(format!("delivered:{channel}:{id}"));
-                    self.say(key, &channel, Some(&id), "Delivered now.".to_owned(), Vec::new());
-                }
-            }
-            Err(why) => {
-                let why = one_line(&redact(&why), limits::ASK_PREVIEW_MAX);
-                let wait = limits::INBOX_RETRY_MIN.saturating_mul(1 << queue.tries.min(16));
-                (queue.busy, queue.tries, queue.why) = (None, queue.tries + 1, Some(why.clone()));
-                self.timers.set(Timer::Queue(name), Due::boot(now, wait.min(limits::INBOX_RETRY_MAX)));
-                if !std::mem::replace(&mut held.failed, true) {
-                    let key = Key::single(format!("undelivered:{channel}:{id}"));
-                    let text = format!("Not delivered yet, tried again: {why}");
-                    self.say(key, &channel, Some(&id), text, Vec::new());
-                }
-                self.out.push_back(Output::Told(Told::NotDelivered(seq, why)));
-            }
+            Ok(()) => self.has(&name, seq),
+            Err(why) => self.has_not(now, name, seq, &why),
         }
         self.out.push_back(Output::Changed);
     }
 
-    /// A holder died while this was on its way: its sender decides.
-    pub(super) fn perhaps(&mut self, message: Message) {
+    fn has(&mut self, name: &Arc<str>, seq: u64) {
+        self.stands(seq, Standing::Done);
+        let (Some(queue), Some(held)) = (self.queues.get_mut(name), self.held.get(&seq)) else { return };
+        (queue.busy, queue.tries, queue.why) = (Some(Busy::Ending(seq)), 0, None);
+        if held.failed {
+            let (channel, id) = (held.message.incoming.channel.clone(), held.message.incoming.id.clone());
+            let key = Key::single(format!("delivered:{channel}:{id}"));
+            self.say(key, &channel, Some(&id), "Delivered now.".to_owned(), Vec::new());
+        }
+    }
+
+    fn has_not(&mut self, now: Now, name: Arc<str>, seq: u64, undelivered: &Undelivered) {
+        let why = one_line(&redact(undelivered.why()), limits::ASK_PREVIEW_MAX);
+        self.out.push_back(Output::Told(Told::NotDelivered(seq, why.clone())));
+        let (Some(queue), Some(held)) = (self.queues.get_mut(&name), self.held.get_mut(&seq)) else { return };
+        queue.busy = None;
+        held.failures += u32::from(matches!(undelivered, Undelivered::Failed(_)));
+        if matches!(undelivered, Undelivered::Perhaps(_)) || held.failures >= limits::INBOX_TRIES {
+            (queue.tries, queue.why) = (0, None);
+            queue.waiting.retain(|waiting| *waiting != seq);
+            self.commits.add(Change::Stands(seq, Standing::Perhaps));
+            if let Some(Held { message, .. }) = self.held.remove(&seq) {
+                self.perhaps(Message { standing: Standing::Perhaps, ..message }, &why);
+            }
+            return self.advance(now, &name);
+        }
+        let wait = limits::INBOX_RETRY_MIN.saturating_mul(1 << queue.tries.min(16));
+        (queue.tries, queue.why) = (queue.tries + 1, Some(why.clone()));
+        self.timers.set(Timer::Queue(name.clone()), Due::boot(now, wait.min(limits::INBOX_RETRY_MAX)));
+        if !std::mem::replace(&mut held.failed, true) {
+            let (channel, id) = (held.message.incoming.channel.clone(), held.message.incoming.id.clone());
+            let key = Key::single(format!("undelivered:{channel}:{id}"));
+            let text = format!("Not delivered yet, tried again: {why}");
+            self.say(key, &channel, Some(&id), text, Vec::new());
+        }
+        self.stands(seq, Standing::Stored);
+        self.offered(&name, seq);
+    }
+
+    /// The agent may have it, and cannot tell it from another: its sender decides.
+    pub(super) fn perhaps(&mut self, message: Message, why: &str) {
         let (channel, id) = (message.incoming.channel.clone(), message.incoming.id.clone());
         let button = Button { id: again_button(message.seq), label: "Send again".to_owned(), look: Look::Plain };
         let key = Key::single(format!("perhaps:{channel}:{id}:{}", message.seq));
-        let text = "This was perhaps delivered: Holdfast stopped just then.".to_owned();
-        self.say(key, &channel, Some(&id), text, vec![button]);
+        self.say(key, &channel, Some(&id), format!("This was perhaps delivered: {why}"), vec![button]);
         self.perhaps.insert(message.seq, message);
         if self.perhaps.len() > limits::INBOX_PERHAPS
             && let Some((oldest, _)) = self.perhaps.pop_first()

@@ -21,6 +21,11 @@ pub enum Adapter {
 }
 
 impl Adapter {
+    /// Whether messages reach the agent at all.
+    pub fn delivers(self) -> bool {
+        self != Adapter::Mirror
+    }
+
     /// Whether the agent's side tells twice offered messages apart.
     pub fn acknowledges(self) -> bool {
         matches!(self, Adapter::Mcp | Adapter::Inbox)
@@ -61,10 +66,10 @@ pub struct Access {
 /// Why somebody is not heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is a program.
-    Bot,
     /// Nobody is heard there.
     Channel,
+    /// It is a program.
+    Bot,
     /// This person is not.
     Person,
     /// It was not said to the bot.
@@ -74,22 +79,36 @@ pub enum Refusal {
 impl Access {
     /// Whether a message counts, and what holds for it.
     pub fn message(&self, message: &Incoming) -> Result<&Rule, Refusal> {
+        let rule = self.rule(&message.channel, message.parent.as_ref(), message.direct).ok_or(Refusal::Channel)?;
         if message.bot {
             return Err(Refusal::Bot);
         }
-        let rule = self.who(&message.channel, message.parent.as_ref(), message.direct, &message.author)?;
+        self.may(rule, &message.author)?;
         if rule.mention && !message.mentions_us && !message.direct { Err(Refusal::Mention) } else { Ok(rule) }
     }
 
     /// Whether a click counts. What is pressed is always ours, so it needs no mention.
     pub fn click(&self, click: &Click) -> Result<&Rule, Refusal> {
-        self.who(&click.channel, click.parent.as_ref(), click.direct, &click.user)
+        let rule = self.rule(&click.channel, click.parent.as_ref(), click.direct).ok_or(Refusal::Channel)?;
+        self.may(rule, &click.user)?;
+        Ok(rule)
     }
 
-    fn who(&self, at: &ChannelId, parent: Option<&ChannelId>, direct: bool, user: &UserId) -> Result<&Rule, Refusal> {
+    /// What holds in a channel, whoever speaks.
+    pub fn rule(&self, at: &ChannelId, parent: Option<&ChannelId>, direct: bool) -> Option<&Rule> {
         let rule = self.rules.get(at).or_else(|| parent.and_then(|parent| self.rules.get(parent)));
-        let rule = rule.or(self.direct.as_ref().filter(|_| direct)).ok_or(Refusal::Channel)?;
+        rule.or(self.direct.as_ref().filter(|_| direct))
+    }
+
+    /// How messages reach the agent of that name. None: there is no such binding.
+    pub fn adapter(&self, name: &str) -> Option<Adapter> {
+        let rules = self.rules.values().chain(self.direct.as_ref());
+        let named = |binding: &&Binding| *binding.name == *name;
+        rules.map(|rule| &rule.binding).find(named).map(|binding| binding.adapter)
+    }
+
+    fn may(&self, rule: &Rule, user: &UserId) -> Result<(), Refusal> {
         let may = self.people.contains(user) && (rule.people.is_empty() || rule.people.contains(user));
-        if may { Ok(rule) } else { Err(Refusal::Person) }
+        if may { Ok(()) } else { Err(Refusal::Person) }
     }
 }

@@ -30,6 +30,32 @@ pub struct Prepared {
     pub note: String,
 }
 
+/// Why an agent has not a message; in plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undelivered {
+    /// It certainly has it not: tried again for as long as that takes.
+    Not(String),
+    /// It began with it and failed: tried again [`crate::limits::INBOX_TRIES`] times in all.
+    Failed(String),
+    /// It may have it: its sender decides.
+    Perhaps(String),
+}
+
+impl Undelivered {
+    /// The words.
+    pub fn why(&self) -> &str {
+        match self {
+            Undelivered::Not(why) | Undelivered::Failed(why) | Undelivered::Perhaps(why) => why,
+        }
+    }
+}
+
+impl From<String> for Undelivered {
+    fn from(why: String) -> Undelivered {
+        Undelivered::Not(why)
+    }
+}
+
 /// What a person asks of the bot itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
@@ -48,6 +74,9 @@ pub enum Input {
     Message(Incoming),
     /// Somebody pressed a button.
     Click(Click),
+    /// What is written from now on has later ids than this one. Comes at first and after [`Input::Access`], from services that
+    /// are asked for what was missed.
+    Moment(MessageId),
     /// The connection is there, or there again: messages may have been missed.
     Connected,
     /// Answers [`Output::FetchAfter`].
@@ -55,7 +84,9 @@ pub enum Input {
     /// Answers [`Output::Prepare`].
     Prepared(u64, Result<Prepared, String>),
     /// Answers [`Output::Deliver`]: the agent has it, or why not.
-    Delivered(Attempt, Result<(), String>),
+    Delivered(Attempt, Result<(), Undelivered>),
+    /// Answers [`Output::Command`]: it was carried out; what its sender is told.
+    Carried(u64, String),
     /// Answers [`Output::Commit`]: of the messages to take, the numbers of those that stood there already.
     Committed(Ticket, Result<Vec<u64>, CommitError>),
     /// Who may speak from now on.
@@ -95,7 +126,9 @@ pub enum Output {
         /// Its files.
         prepared: Prepared,
     },
-    /// Carry out what a stored message asks of the bot, and answer it.
+    /// This delivery is over: its agent is not offered the message any more.
+    TakeBack(Attempt),
+    /// Carry out what a stored message asks of the bot. After a crash it may come again.
     Command {
         /// What.
         command: Command,

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::arrivals::Catching;
-use super::deliveries::{Held, Queue};
-use super::gate::{Access, Adapter, Binding};
+use super::arrivals::{Catching, command};
+use super::deliveries::{HOLDER_STOPPED, Held, Queue};
+use super::gate::{Access, Adapter};
 use super::io::{Attempt, InboxView, Input, Output, QueueView, Told};
 use super::pairing::Pairing;
 use super::record::{Change, Message, Standing, Stored};
@@ -92,7 +92,12 @@ impl Inbox {
         }
         let begins = matches!(
             input,
-            Input::Message(_) | Input::Click(_) | Input::Connected | Input::Fetched(..) | Input::PairTyped(_)
+            Input::Message(_)
+                | Input::Click(_)
+                | Input::Moment(_)
+                | Input::Connected
+                | Input::Fetched(..)
+                | Input::PairTyped(_)
         );
         if self.stopping && begins {
             return;
@@ -100,15 +105,14 @@ impl Inbox {
         match input {
             Input::Message(incoming) => self.arrived(now, incoming),
             Input::Click(click) => self.clicked(now, click),
-            Input::Connected => self.connected(),
+            Input::Moment(moment) => self.begins(&moment),
+            Input::Connected => self.connected(now),
             Input::Fetched(channel, result) => self.fetched(now, channel, result),
             Input::Prepared(seq, result) => self.prepared(now, seq, result),
             Input::Delivered(attempt, result) => self.delivered(now, attempt, result),
+            Input::Carried(seq, text) => self.carried(seq, text),
             Input::Committed(ticket, result) => self.committed(now, ticket, result),
-            Input::Access(access) => {
-                self.access = access;
-                self.advance_all(now);
-            }
+            Input::Access(access) => self.admit(now, access),
             Input::PairOpen => self.pairing.open(now),
             Input::PairTyped(code) => match self.pairing.typed(now, &code) {
                 Some((user, name)) => {
@@ -128,7 +132,7 @@ impl Inbox {
         while let Some(timer) = self.timers.expired(now) {
             match timer {
                 Timer::Commit => self.commit(),
-                Timer::Fetch(channel) => self.fetch(channel),
+                Timer::Fetch(channel) => self.fetch(now, channel),
                 Timer::Files(seq) => self.prepared(now, seq, Err("it took too long".to_owned())),
                 Timer::Queue(name) => self.advance(now, &name),
                 Timer::Prune => {
@@ -150,9 +154,9 @@ impl Inbox {
         self.timers.earliest(now)
     }
 
-    /// Whether nothing is on its way to an agent or into the store.
-    pub fn is_idle(&self) -> bool {
-        self.commits.is_idle() && self.queues.values().all(Queue::is_idle)
+    /// Whether the store has everything; agents may still be given what it has as such.
+    pub fn is_stored(&self) -> bool {
+        self.commits.is_idle()
     }
 
     /// Everything about it.
@@ -195,18 +199,11 @@ impl Inbox {
         Attempt(self.attempts)
     }
 
-    /// The agent with that name, as it is configured now.
-    pub(super) fn adapter(&self, name: &str) -> Option<Adapter> {
-        let rules = self.access.rules.values().chain(self.access.direct.as_ref());
-        let named = |binding: &&Binding| *binding.name == *name;
-        rules.map(|rule| &rule.binding).find(named).map(|binding| binding.adapter)
-    }
-
     fn settle(&mut self, now: Now) {
         if self.over {
             return;
         }
-        if !self.commits.can_wait() {
+        if self.stopping || !self.commits.can_wait() {
             if !self.commits.failed() {
                 self.commit();
             }
@@ -247,16 +244,22 @@ impl Inbox {
 
     /// A message that the last holder left.
     fn found(&mut self, now: Now, mut message: Message) {
-        let again = self.adapter(&message.binding).is_some_and(Adapter::acknowledges);
-        if message.standing == Standing::Delivering && !again {
-            message.standing = Standing::Perhaps;
-            self.commits.add(Change::Stands(message.seq, Standing::Perhaps));
-            self.perhaps(message);
-        } else if message.standing == Standing::Perhaps {
+        let again = self.access.adapter(&message.binding).is_some_and(Adapter::acknowledges);
+        match (message.standing, command(&message.incoming.text)) {
+            (Standing::Delivering, _) if !again => {
+                message.standing = Standing::Perhaps;
+                self.commits.add(Change::Stands(message.seq, Standing::Perhaps));
+                self.perhaps(message, HOLDER_STOPPED);
+            }
             // The last holder may not have come to say so.
-            self.perhaps(message);
-        } else {
-            self.queue(now, message, 0);
+            (Standing::Perhaps, _) => self.perhaps(message, HOLDER_STOPPED),
+            (_, Some(command)) => self.hold_command(message, command, 0),
+            (Standing::Delivering, None) => {
+                let (seq, name) = (message.seq, message.binding.clone());
+                self.queue(now, message, 0);
+                self.offered(&name, seq);
+            }
+            (_, None) => self.queue(now, message, 0),
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Change {
     Take(Box<Message>),
     /// The message stands so.
     Stands(u64, Standing),
+    /// The message is for the agent of this binding now.
+    Rebound(u64, Arc<str>),
     /// The message goes on under another number, stored: a person wants it delivered again.
     Again {
         /// Its number so far.

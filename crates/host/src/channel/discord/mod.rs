@@ -35,6 +35,7 @@ use twilight_gateway::queue::InMemoryQueue;
 use url::Url;
 
 use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
+use crate::status_hub::unix_ms;
 use actions::Pressed;
 pub(super) use examine::invite;
 use gateway::Gateway;
@@ -149,6 +150,11 @@ impl ChannelBackend for Discord {
         after: &'a MessageId,
     ) -> BoxFuture<'a, Result<Missed, SendError>> {
         self.missed(channel, after).boxed()
+    }
+
+    fn moment(&self) -> Option<MessageId> {
+        let skew = u64::try_from(limits::OUTBOX_SKEW.as_millis()).unwrap_or(u64::MAX);
+        MessageId::parse(&words::id_at(unix_ms().saturating_sub(skew)).to_string()).ok()
     }
 
     fn posted<'a>(

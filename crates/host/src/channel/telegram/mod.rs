@@ -214,6 +214,10 @@ impl ChannelBackend for Telegram {
         async { Ok(Missed { messages: Vec::new(), more: false }) }.boxed()
     }
 
+    fn moment(&self) -> Option<MessageId> {
+        None
+    }
+
     /// Telegram cannot be asked.
     fn posted<'a>(
         &'a self,

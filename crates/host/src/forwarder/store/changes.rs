@@ -162,6 +162,9 @@ pub(super) fn inbox(db: &Connection, at: UnixMs, change: &inbox::Change) -> Resu
                 params![seq, columns::inbox_standing(*standing), at],
             )?;
         }
+        Change::Rebound(seq, binding) => {
+            execute(db, "UPDATE inbox SET binding = ?2, changed = ?3 WHERE seq = ?1", params![seq, &**binding, at])?;
+        }
         Change::Again { seq, next } => {
             execute(
                 db,

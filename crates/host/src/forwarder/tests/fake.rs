@@ -25,6 +25,8 @@ pub struct Service {
     pub resets: AtomicUsize,
     /// What is given to whoever asks for missed messages.
     pub missed: Mutex<Vec<Incoming>>,
+    /// What is written from now on has later ids.
+    pub moment: Mutex<Option<MessageId>>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -47,6 +49,7 @@ impl Default for Service {
             refusals: Mutex::default(),
             resets: AtomicUsize::new(0),
             missed: Mutex::default(),
+            moment: Mutex::default(),
         }
     }
 }
@@ -149,6 +152,10 @@ impl ChannelBackend for Service {
             Ok(Missed { messages, more: false })
         }
         .boxed()
+    }
+
+    fn moment(&self) -> Option<MessageId> {
+        self.moment.lock().clone()
     }
 
     fn posted<'a>(

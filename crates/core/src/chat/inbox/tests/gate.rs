@@ -21,6 +21,7 @@ fn people_are_known_by_id_channels_by_themselves_or_as_parent_and_bots_are_nobod
     assert_eq!(access.message(&Incoming { bot: true, ..message(1, "hello") }), Err(Refusal::Bot));
     let elsewhere = Incoming { channel: channel("c2"), ..message(1, "hello") };
     assert_eq!(access.message(&elsewhere), Err(Refusal::Channel));
+    assert_eq!(access.message(&Incoming { bot: true, ..elsewhere.clone() }), Err(Refusal::Channel));
     assert!(access.message(&Incoming { parent: Some(channel("c1")), ..elsewhere.clone() }).is_ok());
     assert_eq!(access.message(&Incoming { direct: true, ..elsewhere }), Err(Refusal::Channel));
 }

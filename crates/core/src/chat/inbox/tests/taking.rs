@@ -136,16 +136,58 @@ fn commands_pass_the_queue_are_stored_first_and_are_not_for_the_agent() {
     world.hear(message(3, " /STOP "));
     world.hear(message(4, "/status@holdfast_bot"));
     world.hear(message(5, "/seat"));
-    let commands = world.out.iter().filter_map(|output| match output {
-        Output::Command { command, message } => Some((*command, message.seq)),
-        _ => None,
-    });
-    let expected = vec![(Command::Stop, 3), (Command::Status, 4), (Command::Seat, 5)];
-    assert_eq!(commands.collect::<Vec<_>>(), expected);
-    assert_eq!((world.texts(), world.rows[&3].standing), (vec!["work"], Standing::Done));
+    assert_eq!(world.commands(), [(Command::Stop, 3), (Command::Status, 4), (Command::Seat, 5)]);
+    assert_eq!((world.texts(), world.rows[&3].standing), (vec!["work"], Standing::Stored));
+    world.give(Input::Carried(3, "Stopped.".to_owned()));
+    let (key, draft) = &world.said[0];
+    assert_eq!((&*key.source, draft.text.as_str(), &draft.reply_to), ("command:c1:000003", "Stopped.", &Some(id(3))));
+    assert_eq!(world.rows[&3].standing, Standing::Done);
+    world.give(Input::Carried(3, "Stopped.".to_owned()));
+    assert_eq!(world.said.len(), 1);
+}
+
+#[test]
+fn a_command_whose_holder_ended_before_it_was_answered_is_the_next_ones() {
+    let mut world = World::new(Adapter::Command);
+    world.hear(message(1, "/stop"));
     world.die();
-    world.pass(S);
-    assert_eq!(world.out.iter().filter(|o| matches!(o, Output::Command { .. })).count(), 3, "once");
+    assert_eq!((world.commands(), world.texts().len()), (vec![(Command::Stop, 1), (Command::Stop, 1)], 0));
+    world.give(Input::Stop);
+    world.give(Input::Carried(1, "Stopped.".to_owned()));
+    assert_eq!((world.said.len(), world.rows[&1].standing), (0, Standing::Stored), "nothing is said any more");
+    world.rows.get_mut(&1).unwrap().incoming.age = limits::INBOX_COMMAND_AGE + S;
+    world.die();
+    assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
+    assert_eq!((world.commands().len(), world.rows[&1].standing), (2, Standing::Done));
+}
+
+#[test]
+fn a_command_waits_for_no_missed_messages_and_outlives_a_connection_that_goes_again() {
+    let mut world = World::new(Adapter::Command);
+    world.hear(message(1, "work"));
+    world.pass(S * 2);
+    world.give(Input::Connected);
+    // As one that no service brings a second time.
+    world.give(Input::Message(message(5, "/stop")));
+    assert_eq!(world.commands(), [(Command::Stop, 2)]);
+    assert_eq!(world.kept, [id(1), id(5)]);
+    world.give(Input::Connected);
+    world.posted.push(message(2, "missed"));
+    world.fetch(9);
+    world.pass(S * 2);
+    assert_eq!(world.seen_ids[&channel("c1")], id(2), "what is no message is not counted as the last one");
+}
+
+#[test]
+fn a_command_that_is_fetched_as_well_is_carried_out_once() {
+    let mut world = World::new(Adapter::Command);
+    world.hear(message(1, "work"));
+    world.hear(message(2, "/stop"));
+    world.give(Input::Carried(2, "Stopped.".to_owned()));
+    world.posted[1].age = limits::INBOX_COMMAND_AGE + S;
+    world.give(Input::Connected);
+    world.fetch(9);
+    assert_eq!((world.commands().len(), world.sayings()), (1, vec!["Stopped."]));
 }
 
 #[test]
@@ -153,7 +195,7 @@ fn a_command_that_was_missed_for_long_is_not_carried_out() {
     let mut world = World::new(Adapter::Command);
     world.hear(Incoming { age: limits::INBOX_COMMAND_AGE + S, ..message(1, "/stop") });
     assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
-    assert_eq!(world.out, []);
+    assert_eq!((world.out.len(), world.rows[&1].standing), (0, Standing::Done));
 }
 
 #[test]
@@ -175,18 +217,6 @@ fn where_nothing_reaches_the_agent_a_message_is_answered_and_not_kept_but_the_bo
     world.hear(message(2, "/status"));
     let [Output::Command { command, message }] = &world.out[..] else { panic!("{:?}", world.out) };
     assert_eq!((*command, &*message.binding, world.rows.len()), (Command::Status, "agent", 1));
-}
-
-#[test]
-fn threads_are_forgotten_from_the_oldest() {
-    let mut world = World::new(Adapter::Inbox);
-    for n in 0..limits::INBOX_CHANNELS as u64 + 1 {
-        let thread = channel(&format!("t{n:04}"));
-        world.hear(Incoming { channel: thread, parent: Some(channel("c1")), bot: true, ..message(n, "x") });
-        world.pass(S * 2);
-    }
-    assert_eq!(world.seen_ids.len(), limits::INBOX_CHANNELS);
-    assert!(!world.seen_ids.contains_key(&channel("t0000")));
 }
 
 #[test]

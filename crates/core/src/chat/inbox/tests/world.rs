@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::*;
 use crate::chat::outbox::Key;
-use crate::chat::{Attachment, ChannelId, Click, CommitError, Draft, Incoming, MessageId, UserId};
+use crate::chat::{Attachment, ChannelId, Click, CommitError, Draft, Incoming, MessageId, Ticket, UserId};
 use crate::time::Now;
 
 pub const S: Duration = Duration::from_secs(1);
@@ -85,6 +85,9 @@ pub struct World {
     pub out: Vec<Output>,
     pub fetches: VecDeque<(ChannelId, MessageId)>,
     pub full: u32,
+    /// Commits are made by [`World::write`] only.
+    pub slow: bool,
+    pub commits: VecDeque<(Ticket, Vec<Change>)>,
 }
 
 impl World {
@@ -106,6 +109,8 @@ impl World {
             out: Vec::new(),
             fetches: VecDeque::new(),
             full: 0,
+            slow: false,
+            commits: VecDeque::new(),
         }
     }
 
@@ -115,6 +120,7 @@ impl World {
         self.given.clear();
         self.preparing.clear();
         self.fetches.clear();
+        self.commits.clear();
         let not_done = |row: &&Message| row.standing != Standing::Done;
         let stored = Stored {
             messages: self.rows.values().filter(not_done).cloned().collect(),
@@ -138,7 +144,29 @@ impl World {
     /// The agent answers the oldest delivery.
     pub fn answer(&mut self, result: Result<(), String>) {
         let (attempt, ..) = self.given.pop_front().unwrap();
-        self.give(Input::Delivered(attempt, result));
+        self.give(Input::Delivered(attempt, result.map_err(Undelivered::Not)));
+    }
+
+    /// The agent has not the oldest delivery.
+    pub fn fail(&mut self, why: Undelivered) {
+        let (attempt, ..) = self.given.pop_front().unwrap();
+        self.give(Input::Delivered(attempt, Err(why)));
+    }
+
+    /// Makes the commit that waits.
+    pub fn write(&mut self) {
+        let (ticket, changes) = self.commits.pop_front().unwrap();
+        let known = self.commit(changes);
+        self.give(Input::Committed(ticket, Ok(known)));
+    }
+
+    /// Commands that are to be carried out.
+    pub fn commands(&self) -> Vec<(Command, u64)> {
+        let command = |output: &Output| match output {
+            Output::Command { command, message } => Some((*command, message.seq)),
+            _ => None,
+        };
+        self.out.iter().filter_map(command).collect()
     }
 
     pub fn pass(&mut self, time: Duration) {
@@ -174,6 +202,7 @@ impl World {
                     }
                 }
                 Change::Stands(seq, standing) => self.rows.get_mut(&seq).unwrap().standing = standing,
+                Change::Rebound(seq, binding) => self.rows.get_mut(&seq).unwrap().binding = binding,
                 Change::Again { seq, next } => {
                     let row = self.rows.remove(&seq).unwrap();
                     assert_eq!(row.standing, Standing::Perhaps);
@@ -192,6 +221,10 @@ impl World {
             match output {
                 Output::Commit { ticket, changes, generation } => {
                     assert_eq!(generation, self.generation);
+                    if self.slow {
+                        self.commits.push_back((ticket, changes));
+                        continue;
+                    }
                     let result = if self.full > 0 {
                         self.full -= 1;
                         Err(CommitError::Full)
@@ -206,6 +239,7 @@ impl World {
                     self.all_given.push(message.incoming.text.clone());
                     self.given.push_back((attempt, *message, prepared));
                 }
+                Output::TakeBack(attempt) => self.given.retain(|(given, ..)| *given != attempt),
                 Output::FetchAfter(channel, after) => self.fetches.push_back((channel, after)),
                 Output::Prepare(message) => self.preparing.push(message.seq),
                 Output::Say(key, draft) => {
