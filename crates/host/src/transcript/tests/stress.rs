@@ -6,16 +6,23 @@ use rand::{Rng as _, SeedableRng as _};
 
 use super::*;
 
-const LINES: u64 = 30_000;
+const LINES: u64 = 20_000;
+const FILES: u64 = 5;
 
 /// Writes numbered lines in pieces as fast as it can, and renames its file away at times; never twice before the reader came
-/// to know of the last file, because of one that came and went nobody can know.
-fn write(path: &Path, known: &AtomicU64, mut random: SmallRng) {
+/// to know of the last file, because of one that came and went nobody can know. Tells how many lines there are before it
+/// writes the last.
+fn write(path: &Path, known: &AtomicU64, lines: &AtomicU64, mut random: SmallRng) {
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     let (mut generation, mut since) = (1, 0);
     let mut pending = Vec::new();
-    for number in 0..LINES {
+    for number in 0.. {
         pending.extend(line(&format!("{number} {}", "x".repeat(random.random_range(0..300)))));
+        if number >= LINES && generation >= FILES {
+            lines.store(number + 1, Ordering::Release);
+            file.write_all(&pending).unwrap();
+            return;
+        }
         if random.random_ratio(1, 5) {
             let at = random.random_range(0..=pending.len());
             file.write_all(&pending[..at]).unwrap();
@@ -29,8 +36,6 @@ fn write(path: &Path, known: &AtomicU64, mut random: SmallRng) {
             (generation, since) = (generation + 1, 0);
         }
     }
-    file.write_all(&pending).unwrap();
-    assert!(generation > 3, "only {generation} files");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,13 +47,14 @@ async fn of_a_fast_writer_that_rotates_and_a_follower_that_dies_every_entry_is_k
     world.append(b"");
     world.bind(Start::Beginning);
     world.hear().await;
-    let known = Arc::new(AtomicU64::new(1));
+    let (known, lines) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(u64::MAX)));
     let writer = {
-        let (path, known, random) = (world.path.clone(), known.clone(), SmallRng::seed_from_u64(seed ^ 1));
-        std::thread::spawn(move || write(&path, &known, random))
+        let (path, known, lines) = (world.path.clone(), known.clone(), lines.clone());
+        let random = SmallRng::seed_from_u64(seed ^ 1);
+        std::thread::spawn(move || write(&path, &known, &lines, random))
     };
     let mut next = 0;
-    while next < LINES {
+    while next < lines.load(Ordering::Acquire) {
         world.hear().await;
         let Some(cursor) = &world.cursor else { continue };
         known.store(cursor.generation, Ordering::Release);
