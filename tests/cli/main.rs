@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod ask;
+mod channel;
 mod clients;
 mod devices;
 mod embedded;

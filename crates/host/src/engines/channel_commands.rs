@@ -80,6 +80,9 @@ impl Running {
             }
             Err(command) => command,
         };
+        if matches!(command, Command::ChannelPair { .. } | Command::ChannelRetry { .. } | Command::ChannelTest { .. }) {
+            self.channel().await?.settled().await;
+        }
         match command {
             Command::ChannelSetup { backend, token, base_url, gateway_url } => {
                 self.channel_setup(backend.as_deref(), token, base_url, gateway_url).await
@@ -127,7 +130,8 @@ pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> R
     match command {
         Command::ChannelSetup { backend, token, base_url, gateway_url } => {
             let secrets = secrets(dirs, config).await?;
-            let (set, answer) = set_up(&secrets, &config.channel, backend.as_deref(), token, base_url, gateway_url).await?;
+            let (set, answer) =
+                set_up(&secrets, &config.channel, backend.as_deref(), token, base_url, gateway_url).await?;
             let now = edited(dirs, set).await?;
             forget_former(&secrets, &config.channel, &now.channel).await?;
             Ok(answer)

@@ -192,6 +192,14 @@ impl ChannelsEngine {
         }
     }
 
+    /// Waits until a seat that is being taken is there, or is not: what was just set up is used at once.
+    pub(super) async fn settled(&self) {
+        let under_way = |s: &SeatStatus| {
+            matches!(s.state, SeatState::Claiming | SeatState::Connecting) && !s.frozen && s.next_try_at.is_none()
+        };
+        self.seat.wait(|s| !under_way(s)).await;
+    }
+
     /// Lets go of the seat.
     pub(super) async fn release(&self) -> Result<Value, CommandError> {
         self.seat.release().await;
