@@ -78,8 +78,9 @@ limits! {
 
     ["Prompts"]
     ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";
-    ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat or a channel before the terminal decides.";
-    ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do.";
+    ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat and for its message to be there before the terminal decides.";
+    ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do: its beginning, its end, and how much lies between them.";
+    ASK_DESCRIPTION_MAX: usize = 300, "characters", "What is shown of what an agent says that a tool is for.";
     ASK_REQUEST_MAX: usize = 48, "bytes", "Name of a prompt; with what stands around it, it fits the 64 bytes that services give a button.";
     ASKS: usize = 100, "prompts", "Prompts that wait.";
     ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";

@@ -216,6 +216,11 @@ impl FakeDiscord {
         self.shared.change(|world| world.silence(channel, silent));
     }
 
+    /// The bots may not read what was written in a channel before any more.
+    pub fn forget(&self, channel: u64) {
+        self.shared.change(|world| world.forgetful.insert(channel));
+    }
+
     /// Removes a channel.
     pub fn delete(&self, channel: u64) {
         self.shared.change(|world| world.delete(channel));

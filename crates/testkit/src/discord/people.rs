@@ -19,6 +19,8 @@ pub struct Written {
     pub reply_to: Option<u64>,
     /// Files: name, kind, bytes.
     pub files: Vec<(String, String, Vec<u8>)>,
+    /// Fields that only some messages have, such as `poll`, as Discord shows them.
+    pub more: Value,
 }
 
 impl From<&str> for Written {
@@ -57,6 +59,11 @@ impl FakeDiscord {
         id
     }
 
+    /// A thread of which the gateway tells nothing, such as one that was archived.
+    pub fn hidden_thread(&self, parent: u64) -> u64 {
+        self.make(12, Some(parent))
+    }
+
     fn make(&self, kind: u8, parent: Option<u64>) -> u64 {
         self.shared.change(|world| {
             let id = world.mint();
@@ -67,16 +74,23 @@ impl FakeDiscord {
 
     /// Somebody writes; returns the message.
     pub fn write(&self, channel: u64, author: u64, what: impl Into<Written>) -> u64 {
-        let Written { text, reply_to, files } = what.into();
+        let Written { text, reply_to, files, more } = what.into();
         self.shared.change(|world| {
             let mut file = |(name, kind, bytes)| File { id: world.mint(), name, kind, bytes };
             let files = files.into_iter().map(&mut file).collect();
             let (id, mentions) = (world.mint(), mentioned(&text));
             let content = text.trim().to_owned();
-            let components = json!([]);
-            let message = Message { id, author, content, reply_to, mentions, files, components };
-            world.channels.get_mut(&channel).expect("a channel of the test").messages.push(message.clone());
-            world.tell_message(channel, &message, None);
+            let message = Message { reply_to, mentions, files, more, ..Message::new(id, author, content) };
+            world.put(channel, message);
+            id
+        })
+    }
+
+    /// Discord itself says something of somebody, such as that they came (7) or pinned a message (6); returns the message.
+    pub fn happens(&self, channel: u64, of: u64, kind: u64) -> u64 {
+        self.shared.change(|world| {
+            let id = world.mint();
+            world.put(channel, Message { kind, ..Message::new(id, of, String::new()) });
             id
         })
     }
@@ -116,6 +130,13 @@ impl FakeDiscord {
     }
 }
 
+impl World {
+    fn put(&mut self, channel: u64, message: Message) {
+        self.channels.get_mut(&channel).expect("a channel of the test").messages.push(message.clone());
+        self.tell_message(channel, &message, None);
+    }
+}
+
 fn interact(world: &mut World, kind: u8, channel: u64, user: u64, data: Value, message: Option<Value>) -> u64 {
     let id = world.mint();
     let token = format!("{TOKEN}{id}");
@@ -134,7 +155,7 @@ fn interact(world: &mut World, kind: u8, channel: u64, user: u64, data: Value, m
     if let Some(message) = message {
         shown["message"] = message;
     }
-    world.interactions.insert(id, Interaction { token, made: Instant::now(), done: false });
+    world.interactions.insert(id, Interaction { token, channel, made: Instant::now(), done: false, promised: false });
     world.tell(0, "INTERACTION_CREATE", &shown);
     id
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::http::{Reply, Request};
 use super::people::mentioned;
-use super::world::{Message, Nonce, Post, World};
+use super::world::{EPHEMERAL, Message, NO_PREVIEWS, Nonce, Post, World};
 
 /// How long Discord remembers nonces, by its documentation: "a few minutes".
 const NONCES: Duration = Duration::from_secs(180);
@@ -56,7 +56,8 @@ impl World {
             ("POST", ["interactions", id, token, "callback"]) => {
                 return self.callback(number(id), token, &request.body);
             }
-            ("POST", ["webhooks", _, token]) => return self.follow_up(token, &request.body),
+            ("POST", ["webhooks", app, token]) => return self.follow_up(number(app), token, &request.body),
+            ("PATCH", ["webhooks", _, token, "messages", "@original"]) => return self.fulfil(token, &request.body),
             _ => {}
         }
         let token = request.authorization.as_deref().and_then(|a| a.strip_prefix("Bot "));
@@ -169,6 +170,12 @@ impl World {
         let Some(buttons) = buttons(&components) else { return bad_form("components", "INVALID", "Bad components.") };
         let reference = &body["message_reference"];
         let to = number_in(&reference["message_id"]);
+        if to.is_none() && !reference.is_null() {
+            return bad_form("message_reference", "NUMBER_TYPE_COERCE", "Value is not snowflake.");
+        }
+        if to.is_some() && self.forgetful.contains(&channel) {
+            return Reply::refusal(403, 160_002, "Cannot reply without permission to read message history");
+        }
         let there = |id: &u64| self.channels[&channel].messages.iter().any(|m| m.id == *id);
         let reply_to = to.filter(there);
         if to != reply_to && reference["fail_if_not_exists"] != json!(false) {
@@ -184,8 +191,8 @@ impl World {
         let known = known.and_then(|id| self.channels[&channel].messages.iter().find(|m| m.id == id).cloned());
         let repeated = known.is_some();
         let message = known.unwrap_or_else(|| {
-            let (id, content, mentions) = (self.mint(), content, mentions.clone());
-            Message { id, author: bot, content, reply_to, mentions, files: Vec::new(), components }
+            let (mentions, flags) = (mentions.clone(), body["flags"].as_u64().unwrap_or_default());
+            Message { flags, reply_to, mentions, components, ..Message::new(self.mint(), bot, content) }
         });
         if !repeated {
             if nonce.is_some() {
@@ -211,6 +218,7 @@ impl World {
             reply_to,
             mentions,
             buttons,
+            previews: body["flags"].as_u64().unwrap_or_default() & NO_PREVIEWS == 0,
         });
         Reply::json(200, &shown)
     }
@@ -224,7 +232,8 @@ impl World {
         let of = |name: &str| request.query.get(name).map(|id| number(id));
         let (after, before) = (of("after"), of("before"));
         let within = |m: &&Message| after.is_none_or(|id| m.id > id) && before.is_none_or(|id| m.id < id);
-        let found: Vec<_> = self.channels[&channel].messages.iter().filter(within).collect();
+        let known = !self.forgetful.contains(&channel);
+        let found: Vec<_> = self.channels[&channel].messages.iter().filter(|_| known).filter(within).collect();
         // After a message: the next ones; otherwise the newest.
         let from = if after.is_some() { 0 } else { found.len().saturating_sub(limit) };
         let shown = found.iter().skip(from).take(limit).rev().map(|m| self.message(channel, m));
@@ -253,6 +262,7 @@ impl World {
                 if request.body["components"].is_array() {
                     messages[at].components = request.body["components"].clone();
                 }
+                messages[at].flags = request.body["flags"].as_u64().unwrap_or(messages[at].flags);
                 let message = messages[at].clone();
                 let left = buttons(&message.components).map_or(0, |buttons| buttons.len());
                 self.seen.edits.push((id, message.content.clone(), left));
@@ -281,16 +291,36 @@ impl World {
         if std::mem::replace(&mut found.done, true) {
             return Reply::refusal(400, 40060, "Interaction has already been acknowledged.");
         }
+        let kind = body["type"].as_u64().unwrap_or_default();
+        found.promised = kind == 5;
         let answered = self.seen.acknowledged.entry(id).or_default();
-        answered.kind = body["type"].as_u64().unwrap_or_default();
+        answered.kind = kind;
         answered.texts.extend(said(&body["data"]));
+        let hidden = body["data"]["flags"].as_u64().unwrap_or_default() & EPHEMERAL != 0;
+        if hidden && matches!(kind, 4 | 5) {
+            let bot = self.tokens.values().next().copied().unwrap_or_default();
+            self.tell_ephemeral(id, bot, body["data"]["content"].as_str().unwrap_or_default());
+        }
         Reply::none()
     }
 
-    fn follow_up(&mut self, token: &str, body: &Value) -> Reply {
+    /// What was promised takes the place of the sign that it is waited for; only whoever asked sees it if they only saw that.
+    fn fulfil(&mut self, token: &str, body: &Value) -> Reply {
+        let found = self.interactions.iter().find(|(_, i)| i.token == token && i.promised);
+        let Some((&id, _)) = found else { return Reply::refusal(404, 10015, "Unknown Webhook") };
+        let text = body["content"].as_str().unwrap_or_default().to_owned();
+        self.seen.acknowledged.entry(id).or_default().texts.push((text, true));
+        Reply::json(200, &json!({"id": id.to_string()}))
+    }
+
+    fn follow_up(&mut self, app: u64, token: &str, body: &Value) -> Reply {
         let found = self.interactions.iter().find(|(_, i)| i.token == token && i.done);
         let Some((&id, _)) = found else { return Reply::refusal(404, 10015, "Unknown Webhook") };
-        self.seen.acknowledged.entry(id).or_default().texts.extend(said(body));
+        let said = said(body);
+        if let Some((text, true)) = &said {
+            self.tell_ephemeral(id, app, text);
+        }
+        self.seen.acknowledged.entry(id).or_default().texts.extend(said);
         let id = self.mint();
         Reply::json(200, &json!({"id": id.to_string()}))
     }
@@ -308,7 +338,7 @@ impl World {
 
 fn said(body: &Value) -> Option<(String, bool)> {
     let text = body["content"].as_str()?.to_owned();
-    Some((text, body["flags"].as_u64().unwrap_or_default() & 64 != 0))
+    Some((text, body["flags"].as_u64().unwrap_or_default() & EPHEMERAL != 0))
 }
 
 /// Ids of the buttons in rows of them; none, if they are not as Discord wants them.

@@ -45,6 +45,8 @@ pub struct Post {
     pub mentions: Vec<u64>,
     /// Ids of its buttons.
     pub buttons: Vec<String>,
+    /// Whether Discord looks up what its addresses lead to, and shows that.
+    pub previews: bool,
 }
 
 /// What became of an interaction.
@@ -116,12 +118,31 @@ pub(super) struct Channel {
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub id: u64,
+    /// As Discord numbers them: 0 is what somebody wrote; an answer is 19 by what it answers.
+    pub kind: u64,
+    pub flags: u64,
     pub author: u64,
     pub content: String,
     pub reply_to: Option<u64>,
     pub mentions: Vec<u64>,
     pub files: Vec<File>,
     pub components: Value,
+    /// Fields that only some messages have.
+    pub more: Value,
+}
+
+/// The flag of a message that one person sees only.
+pub(super) const EPHEMERAL: u64 = 1 << 6;
+/// The flag of a message whose addresses are not looked up.
+pub(super) const NO_PREVIEWS: u64 = 1 << 2;
+
+impl Message {
+    /// Plain words.
+    pub fn new(id: u64, author: u64, content: String) -> Message {
+        let (mentions, files) = (Vec::new(), Vec::new());
+        let (components, more) = (json!([]), Value::Null);
+        Message { id, kind: 0, flags: 0, author, content, reply_to: None, mentions, files, components, more }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -135,8 +156,11 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(super) struct Interaction {
     pub token: String,
+    pub channel: u64,
     pub made: Instant,
     pub done: bool,
+    /// The answer is what is made of a message that only says that it is waited for.
+    pub promised: bool,
 }
 
 #[derive(Debug)]
@@ -164,6 +188,8 @@ pub(super) struct World {
     pub intents: u64,
     /// Channels in which bots may not write.
     pub silent: BTreeSet<u64>,
+    /// Channels of which bots see only what is written while they listen.
+    pub forgetful: BTreeSet<u64>,
     pub limit: Option<(u32, Duration)>,
     pub heartbeat: Duration,
     pub identifies_left: u32,
@@ -191,6 +217,7 @@ impl World {
             buckets: BTreeMap::new(),
             intents: ALL_INTENTS,
             silent: BTreeSet::new(),
+            forgetful: BTreeSet::new(),
             limit: Some((5, Duration::from_secs(5))),
             heartbeat: Duration::from_millis(41_250),
             identifies_left: 1000,
@@ -293,7 +320,8 @@ impl World {
         let mut shown = json!({
             "id": message.id.to_string(),
             "channel_id": channel.to_string(),
-            "type": if message.reply_to.is_some() { 19 } else { 0 },
+            "type": if message.reply_to.is_some() { 19 } else { message.kind },
+            "flags": message.flags,
             "author": self.user(message.author),
             "content": message.content,
             "tts": false,
@@ -312,6 +340,9 @@ impl World {
             let original = messages.iter().find(|m| m.id == to).cloned();
             let original = original.map(|m| self.message(channel, &Message { reply_to: None, ..m }));
             shown["referenced_message"] = original.unwrap_or_default();
+        }
+        for (field, value) in message.more.as_object().into_iter().flatten() {
+            shown[field] = value.clone();
         }
         shown
     }
@@ -345,6 +376,19 @@ impl World {
                 mine["components"] = json!([]);
             }
             session.dispatch("MESSAGE_CREATE", mine, self.mute);
+        }
+    }
+
+    /// What is said to one person only stands in no channel, but the bot is told of it, as if it were private.
+    pub fn tell_ephemeral(&mut self, interaction: u64, bot: u64, text: &str) {
+        let Some(channel) = self.interactions.get(&interaction).map(|i| i.channel) else { return };
+        let id = self.mint();
+        let by = json!({"id": interaction.to_string(), "type": 2});
+        let more = json!({"interaction_metadata": by, "webhook_id": bot.to_string()});
+        let message = Message { kind: 20, flags: EPHEMERAL, more, ..Message::new(id, bot, text.to_owned()) };
+        let shown = self.message(channel, &message);
+        for session in self.sessions.values_mut().filter(|s| s.bot == bot && s.intents & 1 << 12 != 0) {
+            session.dispatch("MESSAGE_CREATE", shown.clone(), self.mute);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the bot does: it posts, changes, shows signs, and answers clicks and commands.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -7,7 +8,7 @@ use holdfast_core::chat::{Button, ChannelId, Draft, Look, MessageId, Scope, Send
 use holdfast_core::limits;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use twilight_http_ratelimiting::Method;
 use twilight_model::channel::message::component::{ActionRow, ButtonStyle};
 use twilight_model::channel::message::{AllowedMentions, Component, MessageFlags, component};
@@ -16,24 +17,47 @@ use twilight_model::http::interaction::{InteractionResponse, InteractionResponse
 use super::Discord;
 use super::outcome::Refused;
 use super::rest::{Call, Rest};
+use super::words::Interaction;
 
 /// What people can ask of the bot itself.
 const COMMANDS: [(&str, &str); 3] =
     [("stop", "End what the agent does"), ("status", "Say how it goes"), ("seat", "Say which computer speaks here")];
 
-/// A click that can be answered.
-#[derive(Debug)]
+/// A click or a command that can be answered.
+#[derive(Clone)]
 pub(super) struct Pressed {
     id: String,
-    /// Whoever has it may answer this click.
+    /// Whoever has it may answer.
     token: String,
     application: String,
+    command: bool,
     /// Cancelled once Discord knows that it was heard, or cannot be told.
     heard: CancellationToken,
+    /// Cancelled once there is an answer.
+    answered: CancellationToken,
 }
 
-/// Fires when it is dropped.
-pub(super) type Heard = Option<DropGuard>;
+impl Pressed {
+    pub(super) fn of(interaction: &Interaction) -> Pressed {
+        Pressed {
+            id: interaction.id.as_str().to_owned(),
+            token: interaction.token.clone(),
+            application: interaction.application_id.clone(),
+            command: interaction.is_command(),
+            heard: CancellationToken::new(),
+            answered: CancellationToken::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Pressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pressed").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What is said of a command that nobody answered: what it came to is said where everybody reads it.
+const ELSEWHERE: &str = "If you may speak to the agent here, it is answered in this channel.";
 
 #[derive(Deserialize)]
 struct Sent {
@@ -115,42 +139,49 @@ impl Discord {
     }
 
     pub(super) async fn show_typing(&self, channel: &ChannelId) {
-        let Ok(channel) = digits(channel.as_str()) else { return };
+        let Ok(channel) = digits(channel.as_str()) else {
+            return;
+        };
         let path = format!("channels/{channel}/typing");
         gesture(&self.rest, Call { method: Method::Post, ..Call::get(path.clone(), path) }).await;
     }
 
     pub(super) async fn show_sign(&self, channel: &ChannelId, message: &MessageId, sign: &str, there: bool) {
-        let Ok((route, path)) = at(channel, message) else { return };
+        let Ok((route, path)) = at(channel, message) else {
+            return;
+        };
         let sign: String = url::form_urlencoded::byte_serialize(sign.as_bytes()).collect();
         let call = Call::get(format!("{route}/reactions/:id/@me"), format!("{path}/reactions/{sign}/@me"));
         gesture(&self.rest, Call { method: if there { Method::Put } else { Method::Delete }, ..call }).await;
     }
 
-    /// Keeps what it takes to answer a click.
-    pub(super) fn press(&self, id: &str, token: &str, application: String) -> Heard {
-        let heard = CancellationToken::new();
-        let guard = heard.clone().drop_guard();
+    /// Keeps what it takes to answer.
+    pub(super) fn keep(&self, pressed: Pressed) {
         let mut clicks = self.clicks.lock();
-        clicks.push_back(Pressed { id: id.to_owned(), token: token.to_owned(), application, heard });
+        clicks.push_back(pressed);
         if clicks.len() > limits::DISCORD_CLICKS {
             clicks.pop_front();
         }
-        Some(guard)
     }
 
     pub(super) async fn answer_click(&self, click: &str, text: &str) {
-        let found = self
-            .clicks
-            .lock()
-            .iter()
-            .find(|pressed| pressed.id == click)
-            .map(|pressed| (format!("webhooks/{}/{}", pressed.application, pressed.token), pressed.heard.clone()));
-        let Some((path, heard)) = found else { return };
-        heard.cancelled().await;
-        let body = json!(said(text));
-        gesture(&self.rest, Call { bare: true, ..Call::with(Method::Post, "webhooks/:id", path, body) }).await;
+        let found = {
+            let mut clicks = self.clicks.lock();
+            let at = clicks.iter().position(|pressed| pressed.id == click);
+            at.and_then(|at| if clicks[at].command { clicks.remove(at) } else { clicks.get(at).cloned() })
+        };
+        let Some(pressed) = found else { return };
+        pressed.answered.cancel();
+        pressed.heard.cancelled().await;
+        say(&self.rest, &pressed, text).await;
     }
+}
+
+/// To that person alone: below what was clicked, or where the answer to a command was promised.
+async fn say(rest: &Rest, Pressed { application, token, command, .. }: &Pressed, text: &str) {
+    let (method, at) = if *command { (Method::Patch, "/messages/@original") } else { (Method::Post, "") };
+    let path = format!("webhooks/{application}/{token}{at}");
+    gesture(rest, Call { bare: true, ..Call::with(method, "webhooks/:id", path, json!(said(text))) }).await;
 }
 
 /// Words that only one person sees.
@@ -163,19 +194,26 @@ fn said(text: &str) -> InteractionResponseData {
     }
 }
 
-/// Tells Discord that an interaction was heard: a click without a word, a command with it.
-pub(super) async fn acknowledge(rest: Arc<Rest>, id: String, token: String, command: Option<String>, heard: Heard) {
-    let response = match command {
-        Some(command) => InteractionResponse {
-            kind: InteractionResponseType::ChannelMessageWithSource,
-            data: Some(said(&format!("Heard: {command}"))),
-        },
-        None => InteractionResponse { kind: InteractionResponseType::DeferredUpdateMessage, data: None },
+/// Tells Discord that it was heard. Nothing is said: who may speak here is found out elsewhere.
+pub(super) async fn acknowledge(rest: Arc<Rest>, Pressed { id, token, command, heard, .. }: Pressed) {
+    // Whatever becomes of it.
+    let _heard = heard.drop_guard();
+    let hidden = InteractionResponseData { flags: Some(MessageFlags::EPHEMERAL), ..InteractionResponseData::default() };
+    let (kind, data) = match command {
+        true => (InteractionResponseType::DeferredChannelMessageWithSource, Some(hidden)),
+        false => (InteractionResponseType::DeferredUpdateMessage, None),
     };
     let path = format!("interactions/{id}/{token}/callback");
-    let call = Call::with(Method::Post, "interactions/:id", path, json!(response));
+    let call = Call::with(Method::Post, "interactions/:id", path, json!(InteractionResponse { kind, data }));
     gesture(&rest, Call { bare: true, ..call }).await;
-    drop(heard);
+}
+
+/// The same for a command, whose answer is waited for. If there is none, it says so.
+pub(super) async fn promise(rest: Arc<Rest>, pressed: Pressed) {
+    acknowledge(Arc::clone(&rest), pressed.clone()).await;
+    if tokio::time::timeout(limits::DISCORD_ANSWER, pressed.answered.cancelled()).await.is_err() {
+        say(&rest, &pressed, ELSEWHERE).await;
+    }
 }
 
 /// Has Discord offer our commands, if it does not. Those of other programs that use the bot stay.
@@ -186,7 +224,9 @@ pub(super) async fn register(rest: Arc<Rest>, application: String, registered: A
     let path = format!("applications/{application}/commands");
     let there: Vec<Command> = match rest.read(Call::get(path.clone(), path.clone()), limits::CHANNEL_REQUEST).await {
         Ok(there) => there,
-        Err(why) => return tracing::info!(why = why.reason(), "Discord's list of the bot's commands cannot be read"),
+        Err(why) => {
+            return tracing::info!(why = why.reason(), "Discord's list of the bot's commands cannot be read");
+        }
     };
     for (name, description) in COMMANDS {
         if there.contains(&Command { name: name.into(), description: description.into() }) {

@@ -53,7 +53,9 @@ impl Discord {
     pub(super) async fn missed(&self, channel: &ChannelId, after: &MessageId) -> Result<Missed, SendError> {
         let page = self.page(digits(channel.as_str())?, number(after)?).await?;
         let place = match page.messages.is_empty() {
-            true => return Ok(Missed { messages: Vec::new(), more: false }),
+            true => {
+                return Ok(Missed { messages: Vec::new(), more: false });
+            }
             false => self.place(channel).await.map_err(Refused::not_sent)?,
         };
         let messages = page.messages.into_iter().map(|message| message.incoming(place.clone(), &self.bot)).collect();
@@ -72,7 +74,8 @@ impl Discord {
         let mut posted = Vec::new();
         for _ in 0..=limits::OUTBOX_COMPARED / PAGE {
             let Page { messages, last, full } = self.page(channel, after).await?;
-            let ours = messages.into_iter().filter(|message| message.author.id.as_str() == self.bot);
+            let ours =
+                messages.into_iter().filter(|message| message.author.id.as_str() == self.bot && message.is_post());
             posted.extend(ours.map(|message| Posted { id: message.id, text: message.content }));
             if !full {
                 return Ok(Some(posted));

@@ -6,6 +6,8 @@ use holdfast_core::chat::ChannelId;
 use holdfast_core::limits;
 use parking_lot::Mutex;
 
+use super::words::Message;
+
 /// Where a channel belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -41,6 +43,39 @@ impl Places {
         {
             known.places.remove(&oldest);
         }
+    }
+}
+
+/// Messages of channels that are being looked up, at most [`limits::DISCORD_UNPLACED`].
+#[derive(Default)]
+pub(super) struct Unplaced {
+    channels: HashMap<ChannelId, Vec<Message>>,
+    count: usize,
+}
+
+impl Unplaced {
+    pub(super) fn is_full(&self) -> bool {
+        self.count >= limits::DISCORD_UNPLACED
+    }
+
+    /// Whether something of this channel waits.
+    pub(super) fn waits(&self, channel: &ChannelId) -> bool {
+        self.channels.contains_key(channel)
+    }
+
+    /// Returns whether it is the first of its channel.
+    pub(super) fn put(&mut self, message: Message) -> bool {
+        self.count += 1;
+        let of_channel = self.channels.entry(message.channel_id.clone()).or_default();
+        of_channel.push(message);
+        of_channel.len() == 1
+    }
+
+    /// In the order in which they came.
+    pub(super) fn take(&mut self, channel: &ChannelId) -> Vec<Message> {
+        let messages = self.channels.remove(channel).unwrap_or_default();
+        self.count -= messages.len();
+        messages
     }
 }
 

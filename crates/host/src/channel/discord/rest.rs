@@ -30,9 +30,17 @@ pub(super) struct Rest {
     authorization: HeaderValue,
     /// Made when it is first needed: it has a task.
     limiter: OnceLock<RateLimiter>,
-    /// Nothing is asked before then.
-    paused: Mutex<Option<Instant>>,
+    paused: Mutex<Paused>,
     refusals: Mutex<Refusals>,
+}
+
+/// Until when what is not asked.
+#[derive(Clone, Copy, Default)]
+struct Paused {
+    /// What counts against the limit of the bot.
+    bot: Option<Instant>,
+    /// Anything: it is the address that is not welcome.
+    address: Option<Instant>,
 }
 
 /// Refusals since a moment.
@@ -91,7 +99,7 @@ impl Rest {
             base,
             authorization,
             limiter: OnceLock::new(),
-            paused: Mutex::new(None),
+            paused: Mutex::default(),
             refusals: Mutex::new(Refusals { since: Instant::now(), count: 0 }),
         })
     }
@@ -105,7 +113,7 @@ impl Rest {
 
     /// Asks; what is answered beyond yes does not matter.
     pub(super) async fn ask(&self, call: Call, wait: Duration) -> Result<Answer, Refused> {
-        if let Some(after) = self.pause() {
+        if let Some(after) = self.pause(call.bare) {
             return Err(Refused::Limited(after));
         }
         let permit = self.permit(&call).await?;
@@ -144,7 +152,9 @@ impl Rest {
             return Err("this file is not at Discord".into());
         }
         self.http.fetch(|client| client.get(url).header(USER_AGENT, AGENT), into).await.map_err(|why| match why {
-            NotFetched::Refused(status) => format!("Discord does not give this file ({status})"),
+            NotFetched::Refused(status) => {
+                format!("Discord does not give this file ({status})")
+            }
             NotFetched::Because(reason) => reason,
         })
     }
@@ -159,20 +169,18 @@ impl Rest {
         self.http.reset();
     }
 
-    /// How long nothing may be asked yet.
-    fn pause(&self) -> Option<Duration> {
-        let mut paused = self.paused.lock();
-        let left = paused.and_then(|until| until.checked_duration_since(Instant::now()));
-        if left.is_none() {
-            *paused = None;
-        }
-        left
+    /// How long it may not be asked yet. Answers to interactions do not count against the bot's limit.
+    fn pause(&self, bare: bool) -> Option<Duration> {
+        let Paused { bot, address } = *self.paused.lock();
+        let until = address.max(bot.filter(|_| !bare))?;
+        until.checked_duration_since(Instant::now())
     }
 
-    fn pause_for(&self, after: Duration) {
+    fn pause_for(&self, after: Duration, of: impl FnOnce(&mut Paused) -> &mut Option<Instant>) {
         let until = Instant::now() + after.min(limits::CHANNEL_AFTER_MAX);
         let mut paused = self.paused.lock();
-        *paused = Some(paused.map_or(until, |before| before.max(until)));
+        let before = of(&mut paused);
+        *before = (*before).max(Some(until));
     }
 
     /// Waits for its turn on its route. Answers to interactions have no limit, and a person waits for them.
@@ -211,8 +219,10 @@ impl Rest {
             let seconds = body.and_then(|r| r.retry_after).or(header).unwrap_or(1.0);
             let after = Duration::try_from_secs_f64(seconds).unwrap_or(limits::CHANNEL_AFTER_MAX);
             // Without Discord's own body, something before it refuses the whole address.
-            if body.is_none_or(|r| r.global) {
-                self.pause_for(after);
+            match body {
+                None => self.pause_for(after, |paused| &mut paused.address),
+                Some(Refusal { global: true, .. }) => self.pause_for(after, |paused| &mut paused.bot),
+                Some(_) => {}
             }
             return Refused::Limited(after);
         }
@@ -235,7 +245,8 @@ impl Rest {
             tracing::warn!(
                 "Discord refused too often; nothing is asked for a while, so that it does not ban this address"
             );
-            self.pause_for((refusals.since + limits::DISCORD_REFUSED_WINDOW).duration_since(now));
+            let left = (refusals.since + limits::DISCORD_REFUSED_WINDOW).duration_since(now);
+            self.pause_for(left, |paused| &mut paused.address);
         }
     }
 }

@@ -4,14 +4,19 @@ use std::time::Duration;
 
 use holdfast_core::chat::{Attachment, ChannelId, Click, Incoming, MessageId, UserId};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use twilight_model::channel::message::MessageFlags;
 
 use super::places::Place;
 use crate::status_hub::unix_ms;
 
 /// Discord's calendar begins with 2015.
 const EPOCH: u64 = 1_420_070_400_000;
+const PLAIN: u64 = 0;
+const REPLY: u64 = 19;
 /// Kinds of messages that somebody wrote: plain, answers, and two kinds of commands.
-const WRITTEN: [u64; 4] = [0, 19, 20, 23];
+const WRITTEN: [u64; 4] = [PLAIN, REPLY, 20, 23];
 /// Kinds of channels that belong to another one.
 const THREADS: [u64; 3] = [10, 11, 12];
 /// Kinds of channels without a server.
@@ -47,6 +52,8 @@ impl Channel {
 pub(super) struct Message {
     pub id: MessageId,
     pub channel_id: ChannelId,
+    /// Only in events, and of a server only.
+    pub guild_id: Option<String>,
     #[serde(rename = "type", default)]
     kind: u64,
     pub author: User,
@@ -58,6 +65,9 @@ pub(super) struct Message {
     referenced_message: Option<Box<Message>>,
     #[serde(default)]
     pub attachments: Vec<File>,
+    #[serde(default)]
+    flags: Value,
+    interaction_metadata: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,6 +83,13 @@ pub(super) struct File {
 }
 
 impl Message {
+    /// Whether it was posted in its channel for everybody: neither an answer to one person alone, of which the bot is told as
+    /// well, nor a line of Discord's about its author.
+    pub(super) fn is_post(&self) -> bool {
+        let hidden = self.flags.as_u64().unwrap_or_default() & MessageFlags::EPHEMERAL.bits() != 0;
+        matches!(self.kind, PLAIN | REPLY) && !hidden && self.interaction_metadata.is_none()
+    }
+
     /// As one that came in; what is not written by anybody counts as a program's.
     pub(super) fn incoming(self, place: Place, bot: &str) -> Incoming {
         let us = |user: &User| user.id.as_str() == bot;
@@ -114,7 +131,8 @@ fn written(id: MessageId, channel: ChannelId, Place { parent, direct }: Place, a
     }
 }
 
-#[derive(Debug, Deserialize)]
+/// Its token answers it, so it is not shown.
+#[derive(Deserialize)]
 pub(super) struct Interaction {
     pub id: MessageId,
     pub token: String,
@@ -148,17 +166,14 @@ pub(super) enum Acted {
     Command(Box<Incoming>),
 }
 
-impl Acted {
-    /// The command, if it is one.
-    pub(super) fn text(&self) -> Option<String> {
-        match self {
-            Acted::Click(_) => None,
-            Acted::Command(command) => Some(command.text.clone()),
-        }
-    }
-}
+const COMMAND: u64 = 2;
+const COMPONENT: u64 = 3;
 
 impl Interaction {
+    pub(super) fn is_command(&self) -> bool {
+        self.kind == COMMAND
+    }
+
     /// Nothing, if it is none of ours.
     pub(super) fn acted(self) -> Option<Acted> {
         let user = self.member.map(|member| member.user).or(self.user)?;
@@ -166,13 +181,13 @@ impl Interaction {
         let id = channel.id.clone();
         let place = channel.place();
         match (self.kind, self.data) {
-            (2, Data { name: Some(name), .. }) => {
+            (COMMAND, Data { name: Some(name), .. }) => {
                 let at = time_of(self.id.as_str());
                 let age = Duration::from_millis(unix_ms().saturating_sub(at));
                 let command = Incoming { text: format!("/{name}"), at, age, ..written(self.id, id, place, user) };
                 Some(Acted::Command(Box::new(command)))
             }
-            (3, Data { custom_id: Some(button), .. }) => Some(Acted::Click(Click {
+            (COMPONENT, Data { custom_id: Some(button), .. }) => Some(Acted::Click(Click {
                 id: self.id.as_str().to_owned(),
                 message: self.message?.id,
                 channel: id,

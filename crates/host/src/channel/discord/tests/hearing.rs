@@ -1,6 +1,6 @@
 //! What is heard.
 
-use holdfast_testkit::discord::Written;
+use holdfast_testkit::discord::{Fault, Written};
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn a_message_says_who_wrote_what_and_where() {
     let (ann, place) = (service.person("ann"), service.channel());
     let mut ears = stand.listen().await;
     let files = vec![("a.png".to_owned(), "image/png".to_owned(), vec![1, 2, 3])];
-    let id = service.write(place, ann, Written { text: "  look  ".into(), reply_to: None, files });
+    let id = service.write(place, ann, Written { text: "  look  ".into(), files, ..Written::default() });
     let heard = ears.message().await;
     assert_eq!((heard.id, heard.channel, heard.parent), (message(id), channel(place), None));
     assert_eq!((heard.author.as_str(), heard.author_name.as_str()), (ann.to_string().as_str(), "ann"));
@@ -35,7 +35,7 @@ async fn naming_the_bot_or_answering_it_is_told_and_its_name_goes() {
     let Event::Ours(there, which) = ears.next().await else { panic!() };
     assert_eq!((there, &which), (channel(place), &ours));
     let reply_to = ours.as_str().parse().ok();
-    service.write(place, ann, Written { text: "thanks".into(), reply_to, files: Vec::new() });
+    service.write(place, ann, Written { text: "thanks".into(), reply_to, ..Written::default() });
     let heard = ears.message().await;
     assert_eq!((heard.text.as_str(), heard.mentions_us), ("thanks", true));
 }
@@ -68,7 +68,76 @@ async fn threads_belong_to_their_channel_and_private_conversations_to_nobody() {
     }
     service.write(private, ann, "again");
     ears.message().await;
-    assert_eq!(service.seen().count("a", "GET channels/*"), 1, "only the conversation was asked for, and once");
+    assert_eq!(service.seen().count("a", "GET channels/*"), 0, "the events say all of it");
+}
+
+#[tokio::test]
+async fn a_message_waits_in_order_until_it_is_known_where_it_belongs_and_nothing_else_waits_for_it() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    let hidden = service.hidden_thread(place);
+    for _ in 0..2 {
+        service.fault("GET channels/*", Fault::Refuse(500));
+    }
+    service.fault("GET channels/*", Fault::Hang);
+    for text in ["one", "two"] {
+        service.write(hidden, ann, text);
+    }
+    service.write(place, ann, "elsewhere");
+    let private = service.direct();
+    service.write(private, ann, "in private");
+    assert_eq!(ears.message().await.text, "elsewhere");
+    let heard = ears.message().await;
+    assert_eq!((heard.text.as_str(), heard.direct), ("in private", true));
+    service.until("the third question", |seen| seen.count("a", "GET channels/*") == 3).await;
+    service.write(hidden, ann, "three");
+    service.release();
+    for text in ["one", "two", "three"] {
+        let heard = ears.message().await;
+        assert_eq!((heard.text.as_str(), heard.parent), (text, Some(channel(place))));
+    }
+    assert_eq!(service.seen().count("a", "GET channels/*"), 3);
+}
+
+#[tokio::test]
+async fn a_message_of_a_channel_that_discord_does_not_explain_is_heard_as_one_of_its_own() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    let hidden = service.hidden_thread(place);
+    service.fault("GET channels/*", Fault::Refuse(403));
+    service.write(hidden, ann, "hey");
+    let heard = ears.message().await;
+    assert_eq!((heard.channel, heard.parent, heard.direct), (channel(hidden), None, false));
+}
+
+#[tokio::test]
+async fn ours_is_only_what_was_posted_and_neither_what_one_person_sees_nor_what_discord_says_of_the_bot() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    service.happens(place, BOT, 7);
+    service.happens(place, BOT, 6);
+    let used = service.slash(place, ann, "status");
+    let heard = ears.message().await;
+    stand.bot.answer(heard.id.as_str(), "You may not do this here.").await;
+    service.until("the answer", |seen| seen.acknowledged.get(&used).is_some_and(|a| !a.texts.is_empty())).await;
+    let asked = stand.bot.send(&draft(place, "go?")).await.unwrap();
+    let Event::Ours(_, first) = ears.next().await else { panic!() };
+    assert_eq!(first, asked);
+    let clicked = service.click(place, asked.as_str().parse().unwrap(), ann, "yes");
+    let Event::Click(click) = ears.next().await else { panic!() };
+    stand.bot.answer(&click.id, "done").await;
+    service.until("the answer", |seen| seen.acknowledged.get(&clicked).is_some_and(|a| !a.texts.is_empty())).await;
+    let answer = stand.bot.send(&Draft { reply_to: Some(asked), ..draft(place, "an answer") }).await.unwrap();
+    let Event::Ours(_, second) = ears.next().await else { panic!() };
+    assert_eq!(second, answer);
+    let there = stand.bot.posted(&channel(place), None, PATIENCE).await.unwrap().unwrap();
+    assert_eq!(there.into_iter().map(|posted| posted.text).collect::<Vec<_>>(), ["go?", "an answer"]);
 }
 
 #[tokio::test]

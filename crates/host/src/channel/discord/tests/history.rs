@@ -86,7 +86,7 @@ async fn a_file_is_fetched_by_its_message_without_the_token_however_old_its_addr
     let file = |name: &str, bytes: Vec<u8>| (name.to_owned(), "text/plain".to_owned(), bytes);
     let large = usize::try_from(limits::ATTACHMENT_MAX).unwrap();
     let files = vec![file("a.txt", b"hello".to_vec()), file("none", Vec::new()), file("large", vec![0; large + 1])];
-    let id = service.write(place, ann, Written { text: String::new(), reply_to: None, files });
+    let id = service.write(place, ann, Written { text: String::new(), files, ..Written::default() });
     let missed = bot.fetch_after(&channel(place), &message(id - 1)).await.unwrap();
     let heard = &missed.messages[0];
     service.expire_links();

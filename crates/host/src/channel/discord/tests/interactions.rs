@@ -1,7 +1,8 @@
 //! Clicks and commands.
 
+use holdfast_core::chat::SendError;
 use holdfast_core::chat::{Button, Click, Look, UserId};
-use holdfast_testkit::discord::Fault;
+use holdfast_testkit::discord::{Fault, Seen};
 
 use super::*;
 
@@ -65,12 +66,49 @@ async fn a_slash_command_is_what_it_would_be_if_it_were_typed() {
     let mut ears = stand.listen().await;
     let used = service.slash(thread, ann, "stop");
     let heard = ears.message().await;
-    assert_eq!((heard.text.as_str(), heard.id, heard.mentions_us), ("/stop", message(used), true));
+    assert_eq!((heard.text.as_str(), &heard.id, heard.mentions_us), ("/stop", &message(used), true));
     assert_eq!((heard.channel, heard.parent), (channel(thread), Some(channel(place))));
     assert_eq!((heard.author_name.as_str(), heard.bot), ("ann", false));
     let seen = service.until("the acknowledgement", |seen| seen.acknowledged.contains_key(&used)).await;
-    let acknowledged = &seen.acknowledged[&used];
-    assert_eq!((acknowledged.kind, &acknowledged.texts[..]), (4, &[("Heard: /stop".to_owned(), true)][..]));
+    assert_eq!((seen.acknowledged[&used].kind, seen.acknowledged[&used].texts.len()), (5, 0));
+    // Only whoever knows who may speak here can say more.
+    stand.bot.answer(heard.id.as_str(), "You may not do this here.").await;
+    let texts = &service.seen().acknowledged[&used].texts;
+    assert_eq!(texts, &[("You may not do this here.".to_owned(), true)]);
+    // The answer is in its place: there is no second one.
+    stand.bot.answer(heard.id.as_str(), "again").await;
+    assert_eq!(service.seen().acknowledged[&used].texts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_answers_says_where_to_look() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    let used = service.slash(place, ann, "stop");
+    ears.message().await;
+    let answered = |seen: &Seen| seen.acknowledged.get(&used).is_some_and(|a| !a.texts.is_empty());
+    let seen = service.until("the answer", answered).await;
+    let text = "If you may speak to the agent here, it is answered in this channel.";
+    assert_eq!(seen.acknowledged[&used].texts, [(text.to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn a_click_is_acknowledged_while_nobody_takes_what_came_before_it_and_while_all_must_pause() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    stand.bot.connect().await.unwrap();
+    let asked = stand.bot.send(&draft(place, "go?")).await.unwrap();
+    service.fault("POST channels/*/messages", Fault::Limit { after: 60.0, global: true });
+    assert!(matches!(stand.bot.send(&draft(place, "x")).await, Err(SendError::Limited { .. })));
+    let _ears = stand.hear(1);
+    for n in 0..10 {
+        service.write(place, ann, n.to_string().as_str());
+    }
+    let pressed = service.click(place, asked.as_str().parse().unwrap(), ann, "yes");
+    service.until("the acknowledgement", |seen| seen.acknowledged.contains_key(&pressed)).await;
 }
 
 #[tokio::test]
