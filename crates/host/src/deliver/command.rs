@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
 use holdfast_core::limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ impl CommandAgent {
         self.argv.iter().map(fill).collect()
     }
 
-    async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
+    async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), Undelivered> {
         let argv = self.filled()?;
         let stop = CancellationToken::new();
         let _running = Running(&self.running);
@@ -79,14 +79,11 @@ impl CommandAgent {
         let run = Run { argv: &argv, folder: self.project.as_deref(), input, time: limits::COMMAND_LIFE, stop };
         match self.programs.run(run).await? {
             Ran::Exited(status, _) if status.success() => Ok(()),
-            Ran::Exited(status, said) => Err(failure(&argv[0], status, &said)),
-            // It had the message: doing all of it again would be worse than an end without a word of the agent.
+            // It may have done what it was told, and failed at its end.
+            Ran::Exited(status, said) => Err(Undelivered::Failed(failure(&argv[0], status, &said))),
             Ran::TooLong => {
-                tracing::warn!(
-                    "an agent's program did not end within {} s and was ended",
-                    limits::COMMAND_LIFE.as_secs()
-                );
-                Ok(())
+                let hours = limits::COMMAND_LIFE.as_secs() / 3600;
+                Err(Undelivered::Perhaps(format!("the agent's program did not end within {hours} h and was ended")))
             }
             Ran::Stopped => Ok(()),
         }
@@ -103,7 +100,7 @@ impl Drop for Running<'_> {
 }
 
 impl Agent for CommandAgent {
-    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), Undelivered>> {
         self.give(message, prepared).boxed()
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
 use holdfast_core::limits;
 use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
@@ -76,10 +76,11 @@ async fn put(path: &Path, content: Vec<u8>) -> Result<(), String> {
 }
 
 impl Agent for InboxAgent {
-    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), Undelivered>> {
         async move {
             let given = self.patience.wait(message.seq, limits::INBOX_TAKEN, self.give(message, prepared)).await;
-            given.unwrap_or_else(|| Err("nobody took it from the agent's folder yet".to_owned()))
+            let given = given.unwrap_or_else(|| Err("nobody took it from the agent's folder yet".to_owned()));
+            given.map_err(Undelivered::Not)
         }
         .boxed()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
 use holdfast_core::limits;
 
 use super::{Agent, Letter, Offers, Patience};
@@ -27,12 +27,13 @@ impl McpAgent {
 }
 
 impl Agent for McpAgent {
-    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), Undelivered>> {
         async move {
             let given = self.offers.give(&self.binding, Letter::of(&message.incoming, prepared));
             // One that listens is given its own time.
             let first = if self.offers.is_heard(&self.binding) { 2 * limits::AGENT_TAKES } else { limits::AGENT_COMES };
-            self.patience.wait(message.seq, first, given).await.unwrap_or_else(|| Err(NOBODY.to_owned()))
+            let given = self.patience.wait(message.seq, first, given).await;
+            given.unwrap_or_else(|| Err(NOBODY.to_owned())).map_err(Undelivered::Not)
         }
         .boxed()
     }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
 
 use crate::channel::ChannelBackend;
 use crate::config::{BindingConfig, Delivery};
@@ -38,8 +38,8 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// Gives it a message; returns when the agent has it. Dropped before, nothing is known of that.
     ///
     /// # Errors
-    /// Why it has it not, in plain words.
-    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>>;
+    /// Why it has it not, or perhaps not.
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), Undelivered>>;
 
     /// Makes it stop what it does; says what was done, in words for whoever asked. A delivery that ends by it ends well:
     /// the agent had the message.

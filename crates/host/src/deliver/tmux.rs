@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared};
+use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
 use holdfast_core::limits;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +49,7 @@ impl TmuxAgent {
         match self.programs.run(run).await? {
             Ran::Exited(status, said) if status.success() => Ok(said.out),
             Ran::Exited(status, said) => Err(said.last_line().unwrap_or_else(|| failure("tmux", status, &said))),
-            Ran::TooLong | Ran::Stopped => Err("tmux does not answer".to_owned()),
+            Ran::TooLong | Ran::Stopped => Err(SILENT.to_owned()),
         }
     }
 
@@ -69,7 +69,7 @@ impl TmuxAgent {
         Ok(pane.to_owned())
     }
 
-    async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
+    async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), Undelivered> {
         let pane = self.ready().await?;
         let text = typed(&Letter::of(&message.incoming, prepared), prepared);
         let buffer = format!("holdfast-{}-{}", std::process::id(), message.seq);
@@ -78,13 +78,17 @@ impl TmuxAgent {
         if pasted.is_err() {
             let _ = self.tmux(&["delete-buffer", "-b", &buffer], Vec::new()).await;
         }
-        pasted?;
+        pasted.map_err(|why| if why == SILENT { Undelivered::Perhaps(why) } else { Undelivered::Not(why) })?;
         // Programs that tell pasting from typing by its speed take an Enter that follows at once for a part of the
         // text.
         tokio::time::sleep(limits::TMUX_ENTER).await;
-        self.tmux(&["send-keys", "-t", &pane, "Enter"], Vec::new()).await.map(drop)
+        let entered = self.tmux(&["send-keys", "-t", &pane, "Enter"], Vec::new()).await;
+        entered.map(drop).map_err(|why| Undelivered::Perhaps(format!("it was typed, but Enter was not pressed: {why}")))
     }
 }
+
+/// What tmux was asked for may be done or not.
+const SILENT: &str = "tmux does not answer";
 
 /// What is typed.
 fn typed(letter: &Letter, prepared: &Prepared) -> String {
@@ -96,7 +100,7 @@ fn typed(letter: &Letter, prepared: &Prepared) -> String {
 }
 
 impl Agent for TmuxAgent {
-    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), String>> {
+    fn deliver<'a>(&'a self, message: &'a Message, prepared: &'a Prepared) -> BoxFuture<'a, Result<(), Undelivered>> {
         self.give(message, prepared).boxed()
     }
 

@@ -32,11 +32,17 @@ async fn a_failed_program_is_a_failed_delivery_with_its_last_words() {
     let bench = Bench::new();
     let deliver = async |argv: &[&str]| bench.agent(&command(argv)).deliver(&said(1, "x"), &Prepared::default()).await;
     let why = deliver(&["sh", "-c", "echo first >&2; echo 'no such session' >&2; echo out; exit 3"]).await;
-    assert_eq!(why, Err("sh ended with code 3: no such session".into()));
-    assert_eq!(deliver(&["sh", "-c", "echo on stdout; exit 1"]).await, Err("sh ended with code 1: on stdout".into()));
-    assert_eq!(deliver(&["sh", "-c", "kill -9 $$"]).await, Err("sh was killed".into()));
-    assert_eq!(deliver(&["/no/such/program"]).await, Err("/no/such/program: no such program".into()));
-    assert_eq!(deliver(&["sh", "-c", "x", "{session}"]).await, Err("the agent has no session yet".into()));
+    assert_eq!(why, Err(Undelivered::Failed("sh ended with code 3: no such session".into())));
+    assert_eq!(
+        deliver(&["sh", "-c", "echo on stdout; exit 1"]).await,
+        Err(Undelivered::Failed("sh ended with code 1: on stdout".into()))
+    );
+    assert_eq!(deliver(&["sh", "-c", "kill -9 $$"]).await, Err(Undelivered::Failed("sh was killed".into())));
+    assert_eq!(deliver(&["/no/such/program"]).await, Err(Undelivered::Not("/no/such/program: no such program".into())));
+    assert_eq!(
+        deliver(&["sh", "-c", "x", "{session}"]).await,
+        Err(Undelivered::Not("the agent has no session yet".into()))
+    );
     // Nobody has to read all of it, and nobody waits for what it writes.
     assert_eq!(deliver(&["sh", "-c", "yes | head -c 10000000"]).await, Ok(()));
 }

@@ -64,6 +64,9 @@ impl ChannelBackend for Shelf {
     fn fetch_after<'a>(&'a self, _: &'a ChannelId, _: &'a MessageId) -> BoxFuture<'a, Result<Missed, SendError>> {
         std::future::pending().boxed()
     }
+    fn moment(&self) -> Option<MessageId> {
+        None
+    }
     fn posted<'a>(
         &'a self,
         _: &'a ChannelId,

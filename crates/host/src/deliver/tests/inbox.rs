@@ -73,7 +73,7 @@ async fn the_sender_hears_once_that_nobody_takes_it_and_later_tries_wait() {
     let agent = bench.agent(&binding(Delivery::Inbox));
     let message = said(1, "hello");
     let why = agent.deliver(&message, &Prepared::default()).await;
-    assert_eq!(why, Err("nobody took it from the agent's folder yet".into()));
+    assert_eq!(why, Err(Undelivered::Not("nobody took it from the agent's folder yet".into())));
     let nothing = Prepared::default();
     let again = agent.deliver(&message, &nothing);
     assert!(tokio::time::timeout(Duration::from_secs(86_400), again).await.is_err());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::chat::inbox::{Message, Prepared, Standing};
+use holdfast_core::chat::inbox::{Message, Prepared, Standing, Undelivered};
 use holdfast_core::chat::{Attachment, ChannelId, Incoming, MessageId, UserId};
 
 use super::*;

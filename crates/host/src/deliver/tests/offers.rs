@@ -7,7 +7,7 @@ fn mcp(offers: &Offers) -> Arc<dyn Agent> {
     Arc::new(mcp::McpAgent::new(offers.clone(), "app".into()))
 }
 
-fn deliver(agent: &Arc<dyn Agent>, seq: u64, text: &str) -> tokio::task::JoinHandle<Result<(), String>> {
+fn deliver(agent: &Arc<dyn Agent>, seq: u64, text: &str) -> tokio::task::JoinHandle<Result<(), Undelivered>> {
     let (agent, message) = (Arc::clone(agent), said(seq, text));
     tokio::spawn(async move { agent.deliver(&message, &Prepared::default()).await })
 }
@@ -74,7 +74,7 @@ async fn an_agent_that_listens_and_does_not_take_it_makes_room() {
     let mut second = offers.listen("app").unwrap();
     let delivery = deliver(&agent, 1, "one");
     assert_eq!(content(frozen.next().await), "one");
-    assert_eq!(delivery.await.unwrap(), Err("the agent's process does not take it".into()));
+    assert_eq!(delivery.await.unwrap(), Err(Undelivered::Not("the agent's process does not take it".into())));
     let delivery = deliver(&agent, 1, "one");
     assert_eq!(content(second.next().await), "one");
     offers.acknowledge("app", "100/m1");
@@ -87,7 +87,7 @@ async fn the_sender_hears_once_that_nobody_listens_and_whoever_comes_gets_it() {
     let agent = mcp(&offers);
     let why = "the agent is not connected; it starts `holdfast channel mcp`".to_owned();
     let began = tokio::time::Instant::now();
-    assert_eq!(deliver(&agent, 1, "one").await.unwrap(), Err(why));
+    assert_eq!(deliver(&agent, 1, "one").await.unwrap(), Err(Undelivered::Not(why)));
     assert_eq!(began.elapsed(), limits::AGENT_COMES);
     let delivery = deliver(&agent, 1, "one");
     tokio::time::sleep(Duration::from_secs(3600)).await;

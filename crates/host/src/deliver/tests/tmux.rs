@@ -102,7 +102,10 @@ async fn a_pane_in_copy_mode_hears_again_and_stop_presses_its_key() {
 #[tokio::test]
 async fn what_is_missing_is_said() {
     let bench = Bench::new();
-    let deliver = async |agent: Arc<dyn Agent>| agent.deliver(&said(1, "x"), &Prepared::default()).await.unwrap_err();
+    let deliver = async |agent: Arc<dyn Agent>| match agent.deliver(&said(1, "x"), &Prepared::default()).await {
+        Err(Undelivered::Not(why)) => why,
+        other => panic!("{other:?}"),
+    };
     let server = Server::new("cat");
     assert_eq!(deliver(server.agent(&bench, "other:agent")).await, "tmux knows no pane other:agent");
     assert_eq!(deliver(server.agent(&bench, "%99")).await, "tmux knows no pane %99");
@@ -120,6 +123,22 @@ async fn what_is_missing_is_said() {
     let mut agent = TmuxAgent::new(Arc::clone(&bench.courier.programs), &config).unwrap();
     agent.tmux = vec!["/no/such/tmux".to_owned()];
     assert_eq!(deliver(Arc::new(agent)).await, "/no/such/tmux: no such program");
+}
+
+#[tokio::test]
+async fn what_was_pasted_and_not_entered_is_perhaps_delivered() {
+    let bench = Bench::new();
+    let config = BindingConfig { pane: Some("x".into()), ..binding(Delivery::Tmux) };
+    let mut agent = TmuxAgent::new(Arc::clone(&bench.courier.programs), &config).unwrap();
+    let script = r#"case "$*" in
+        display-message*) echo "%1 0 0" ;;
+        *Enter) echo "lost server" >&2; exit 1 ;;
+        *) cat > /dev/null ;;
+    esac"#;
+    agent.tmux = vec![bench.script("tmux", script)];
+    let given = agent.deliver(&said(1, "x"), &Prepared::default()).await;
+    let why = "it was typed, but Enter was not pressed: lost server";
+    assert_eq!(given, Err(Undelivered::Perhaps(why.into())));
 }
 
 #[test]
