@@ -25,7 +25,9 @@ pub fn chunks(text: &str, limit: usize) -> Vec<Chunk> {
     let mut open: Option<String> = None;
     let mut at = blank_lines(text, 0);
     while at < text.len() {
-        let head = open.as_ref().map_or_else(String::new, |line| format!("{line}\n"));
+        // A single grapheme of the opening line may be longer than a message.
+        let head =
+            open.as_ref().map_or_else(String::new, |line| format!("{}\n", &line[..hard_cut(line, 0, limit / 3)]));
         let room = limit - units(&head);
         let end = cut(text, at, room, open.is_some());
         let body = &text[at..end];
@@ -188,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn a_code_block_whose_first_line_is_one_endless_letter_is_cut_like_any_other() {
+        for marks in [1000, 1900, 1985, 1990, 1991, 1992, 1993, 3000] {
+            let text = format!("```e{}\n{}\n```", "\u{301}".repeat(marks), "x ".repeat(3000));
+            let cut = texts(&text, 2000);
+            assert!(cut.iter().all(|text| units(text) <= 2000), "{marks}");
+            assert!(cut.len() <= 6, "{marks}: each of {} carries its part", cut.len());
+        }
+    }
+
+    #[test]
     fn a_message_ends_after_a_block_rather_than_inside_the_next() {
         let text = format!("{}\n```\ncode\n```\n{}", "a".repeat(50), "b ".repeat(40));
         assert_eq!(texts(&text, 100)[0], format!("{}\n```\ncode\n```", "a".repeat(50)));
@@ -213,6 +225,7 @@ mod tests {
             Just("\n```\n".to_owned()),
             Just("\n````md extra\n".to_owned()),
             Just("```".to_owned()),
+            Just(format!("\n```e{}\n", "\u{301}".repeat(400))),
             Just("| a | b |\n|---|---|\n| 1 | 2 |\n".to_owned()),
             Just("👨‍👩‍👧‍👦🇩🇪".to_owned()),
             Just("a\u{301}\u{302}\u{303}".to_owned()),
