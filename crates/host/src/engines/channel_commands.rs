@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use holdfast_core::chat::ChannelId;
 use holdfast_core::command::{Command, Secret};
-use holdfast_core::status::TranscriptRow;
+use holdfast_core::limits;
+use holdfast_core::status::{ForwarderStatus, TranscriptRow};
 use serde_json::{Value, json};
 
 use super::channels_engine::{forget_former, removed, set_up};
 use super::dispatch::{edited, secrets};
 use super::{CommandError, Running, StartError, done};
-use crate::config::{self, Config, EditError};
+use crate::config::{self, ChannelConfig, Config, Delivery, EditError};
 use crate::doctor;
 use crate::forwarder::DeskError;
 use crate::paths::Dirs;
@@ -81,7 +82,9 @@ impl Running {
             Err(command) => command,
         };
         if matches!(command, Command::ChannelPair { .. } | Command::ChannelRetry { .. } | Command::ChannelTest { .. }) {
-            self.channel().await?.settled().await;
+            if self.channel().await?.settled().await {
+                self.desk.opened().await;
+            }
         }
         match command {
             Command::ChannelSetup { backend, token, base_url, gateway_url } => {
@@ -112,7 +115,18 @@ impl Running {
     /// Changes the file; when this returns, what it says is in force.
     async fn edit_channel(&self, edit: Edit) -> Result<(), CommandError> {
         self.edit(edit, |_| false).await?;
-        self.renew_channel(false).await;
+        if self.renew_channel(false).await && self.channel().await.is_ok() {
+            let ChannelConfig { bindings, people, .. } = self.config().await.channel;
+            let is_shown = |now: &ForwarderStatus| {
+                let shown = now.bindings.iter().map(|b| (&b.name, &b.channel, b.adapter.as_deref()));
+                shown.eq(bindings.iter().map(|b| (&b.name, &b.channel, b.deliver.map(Delivery::as_str))))
+                    && now.people.iter().map(|person| &person.id).eq(&people)
+            };
+            // It is in force either way; whoever looks next shall find it.
+            let mut status = self.hub.watch();
+            let shown = status.wait_for(|now| now.channels.as_deref().is_some_and(is_shown));
+            let _ = tokio::time::timeout(limits::ASK_PLACE, shown).await;
+        }
         Ok(())
     }
 }

@@ -192,12 +192,12 @@ impl ChannelsEngine {
         }
     }
 
-    /// Waits until a seat that is being taken is there, or is not: what was just set up is used at once.
-    pub(super) async fn settled(&self) {
+    /// Waits until a seat that is being taken is there, or is not: what was just set up is used at once. Tells whether it is.
+    pub(super) async fn settled(&self) -> bool {
         let under_way = |s: &SeatStatus| {
             matches!(s.state, SeatState::Claiming | SeatState::Connecting) && !s.frozen && s.next_try_at.is_none()
         };
-        self.seat.wait(|s| !under_way(s)).await;
+        self.seat.wait(|s| !under_way(s)).await.state == SeatState::Serving
     }
 
     /// Lets go of the seat.

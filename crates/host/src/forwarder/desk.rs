@@ -78,6 +78,8 @@ pub struct Question {
     pub description: String,
     /// What it will do.
     pub preview: String,
+    /// [`holdfast_core::chat::asks::Ask::left_out`].
+    pub left_out: usize,
 }
 
 /// Nobody can be asked: the terminal decides.
@@ -96,13 +98,12 @@ pub enum Answered {
     Withdrawn,
 }
 
-impl From<End> for Answered {
-    fn from(end: End) -> Answered {
-        match end {
-            End::Answered(verdict, name) => Answered::By(verdict, name),
-            End::Expired => Answered::Expired,
-            End::Withdrawn | End::Gone => Answered::Withdrawn,
-        }
+fn answered(end: End) -> Result<Answered, CannotAsk> {
+    match end {
+        End::Answered(verdict, name) => Ok(Answered::By(verdict, name)),
+        End::Expired => Ok(Answered::Expired),
+        End::Withdrawn | End::Gone => Ok(Answered::Withdrawn),
+        End::Unseen => Err(CannotAsk),
     }
 }
 
@@ -185,7 +186,7 @@ impl Desk {
             if place.send(Request::Ask(question.clone(), reply)).await.is_ok()
                 && let Ok(answer) = answer.await
             {
-                return answer.map(Answered::from);
+                return answer.and_then(answered);
             }
             // Whoever served went; perhaps somebody serves here again. It must not be found before it is seen to be gone.
             place.closed().await;
@@ -253,6 +254,12 @@ impl Desk {
         let posted = self.ask_for(|reply| Request::Test { binding: binding.to_owned(), reply });
         let late = |_| DeskError::Later("the service has not answered yet; it is tried again".to_owned());
         tokio::time::timeout(limits::FORWARDER_TEST, posted).await.map_err(late)?
+    }
+
+    /// Waits until somebody serves here, at most [`limits::ASK_PLACE`].
+    pub(crate) async fn opened(&self) {
+        // Without anybody what is asked for says so itself.
+        let _ = tokio::time::timeout(limits::ASK_PLACE, self.place()).await;
     }
 
     async fn ask_for<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, DeskError> {
