@@ -1,6 +1,7 @@
 //! A forwarder with its store, transcripts on disk, and a chat service in memory.
 
 mod fake;
+mod gaps;
 mod inbound;
 mod kills;
 mod outbound;
