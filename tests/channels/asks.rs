@@ -69,7 +69,7 @@ async fn a_click_decides_and_the_message_says_what_became_of_it() {
     let stage = Stage::with("").await;
     let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
     let shown = prompt(&stage).await;
-    assert_eq!(shown.content, "🔐 **Bash** asks for leave\nCleans up\n```\nrm -rf build\n```");
+    assert_eq!(shown.content, "🔐 `Bash` asks for leave\n`Cleans up`\n```\nrm -rf build\n```");
     assert_eq!(stage.presses(&shown, ":allow").await, "Allowed by Ann");
     assert_eq!(
         hook.answers().await,

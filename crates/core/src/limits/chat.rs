@@ -9,6 +9,7 @@ limits! {
     CHUNK_MIN: usize = 100, "UTF-16 units", "The shortest message a long text is cut into; below it code blocks could not be framed.";
     CHUNK_INFO_MAX: usize = 32, "graphemes", "First line of a code block that is repeated where a cut opens it again; well below CHUNK_MIN.";
     CHUNK_DISCORD: usize = 2000, "UTF-16 units", "A Discord message; Discord counts code points, of which there are never more.";
+    CHANNEL_CLICKS: usize = 256, "clicks", "Clicks and commands that can still be answered; Discord takes answers for 15 min.";
     CHAT_ID_MAX: usize = 64, "bytes", "Id of a channel, message or person; services use at most 32.";
     BINDINGS: usize = 32, "bindings", "Bindings of one bot; half of OUTBOX_LANES, so that threads find a place.";
     BINDING_NAME_MAX: usize = 40, "characters", "Name of a binding; it becomes the name of a folder.";
@@ -69,7 +70,6 @@ limits! {
     DISCORD_REFUSED: u32 = 2000, "answers", "Refusals (401, 403, 429) within DISCORD_REFUSED_WINDOW after which nothing is asked; at 10,000 Discord bans the address.";
     DISCORD_REFUSED_WINDOW: Duration = secs(600), "time", "See DISCORD_REFUSED.";
     DISCORD_PLACES: usize = 4096, "channels", "Channels and threads of which it is known where they belong; others are asked for.";
-    DISCORD_CLICKS: usize = 256, "clicks", "Clicks that can still be answered; Discord takes answers for 15 min.";
     DISCORD_UNDER_WAY: usize = 32, "requests", "Acknowledgements under way; a further one is not given, and the person sees that it failed.";
     DISCORD_ANSWER: Duration = secs(5), "time", "How long a command waits for an answer to its sender alone before it says to look in the channel.";
     DISCORD_UNPLACED: usize = 256, "messages", "Messages whose channel is being looked up; above, the gateway is not read.";

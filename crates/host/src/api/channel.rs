@@ -99,6 +99,9 @@ pub struct AskPerson {
     /// What it will do.
     #[serde(default)]
     pub preview: String,
+    /// [`Question::left_out`].
+    #[serde(default)]
+    pub left_out: usize,
 }
 
 /// A hook's answer.
@@ -161,7 +164,7 @@ async fn fetch(State(resident): State<Resident>, body: Body) -> Result<Json<Vec<
 
 /// Answers when the prompt has ended. Whoever asked being gone withdraws it.
 async fn ask(State(resident): State<Resident>, body: Body) -> Result<Json<AskAnswer>, Refusal> {
-    let AskPerson { at, request, tool, description, preview } = read(body)?;
+    let AskPerson { at, request, tool, description, preview, left_out } = read(body)?;
     // An agent that belongs to no channel asks at its terminal, at once.
     let Ok(binding) = place(&resident, &at).await else { return Ok(Json(AskAnswer::CannotAsk)) };
     let desk = resident.desk();
@@ -171,7 +174,8 @@ async fn ask(State(resident): State<Resident>, body: Body) -> Result<Json<AskAns
         return Ok(Json(AskAnswer::Answered { verdict: Verdict::Session, by: String::new() }));
     }
     let mut waits = Waits { desk: desk.clone(), request: Some(request.clone()) };
-    let answer = desk.ask(Question { request, binding, tool: tool.clone(), description, preview }).await;
+    let asked = Question { request, binding, tool: tool.clone(), description, preview, left_out };
+    let answer = desk.ask(asked).await;
     waits.request = None;
     if let (Ok(Answered::By(Verdict::Session, _)), Some(session)) = (&answer, &session) {
         desk.grants().give(session, &tool);

@@ -104,7 +104,7 @@ impl Shell {
     }
 
     fn ask(&mut self, now: Now, question: Question) {
-        let Question { request, binding, tool, description, preview } = question;
+        let Question { request, binding, tool, description, preview, left_out } = question;
         let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         let Ok(channel) = self.channel_of(&binding) else {
             return self.callers.asked(&request, Err(CannotAsk));
@@ -112,7 +112,7 @@ impl Shell {
         if request.is_empty() || !request.bytes().all(fits) {
             return self.callers.asked(&request, Err(CannotAsk));
         }
-        let ask = Ask { request: request.clone(), channel, tool, description, preview };
+        let ask = Ask { request: request.clone(), channel, tool, description, preview, left_out };
         self.asks.handle(now, asks::Input::Ask { request, ask: Some(ask) });
     }
 

@@ -55,7 +55,7 @@ impl Shell {
                 self.callers.posted(&key, &message);
                 self.asks.handle(now, asks::Input::Posted(key, message));
             }
-            Output::Told(told) => self.outbox_told(told),
+            Output::Told(told) => self.outbox_told(now, told),
             Output::Drained { left } => {
                 tracing::info!(left, "everything was sent that could be");
                 if let Phase::Finishing(since) | Phase::Draining(since) = self.phase {
@@ -84,26 +84,32 @@ impl Shell {
         });
     }
 
-    fn outbox_told(&mut self, told: outbox::Told) {
+    fn outbox_told(&mut self, now: Now, told: outbox::Told) {
         use outbox::Told;
         match told {
             Told::ChannelParked(channel, why) => {
                 tracing::warn!(%channel, "nothing is posted in this channel until a person lets it: {why}");
                 self.callers.refused(|_, c| *c == channel, &why);
+                self.asks.handle(now, asks::Input::Parked(channel));
             }
             Told::Parked(key, why) => {
                 tracing::warn!(%key, "a message is refused: {why}");
                 self.callers.refused(|k, _| *k == key, &why);
+                self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Unknown(key, why) => {
                 tracing::warn!(%key, "whether a message was posted is unknown: {why}");
                 self.callers.refused(|k, _| *k == key, &why);
+                self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Skipped(channel, entries) => {
                 tracing::warn!(%channel, entries, "entries are not posted: they are too old or too many");
                 *self.skipped.entry(channel).or_default() += entries;
             }
-            Told::NoLane(channel) => tracing::warn!(%channel, "too many channels are at work; nothing is posted there"),
+            Told::NoLane(channel) => {
+                tracing::warn!(%channel, "too many channels are at work; nothing is posted there");
+                self.asks.handle(now, asks::Input::Parked(channel));
+            }
         }
     }
 
@@ -126,7 +132,8 @@ impl Shell {
                 let voice = self.config.voice.clone();
                 self.doing.spawn(async move {
                     let prepared = guarded(async { Ok(courier.prepare(&*backend, &voice, &message).await) }).await;
-                    let missing = |why: String| inbox::Prepared { files: Vec::new(), note: format!("[no attachments: {why}]") };
+                    let missing =
+                        |why: String| inbox::Prepared { files: Vec::new(), note: format!("[no attachments: {why}]") };
                     Event::Prepared(message.seq, prepared.unwrap_or_else(missing))
                 });
             }

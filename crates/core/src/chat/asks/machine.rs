@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{Ask, Change, End, Input, Output, PREFIX, Row, Verdict, capital, draft, key, said, title};
+use super::{Ask, Change, End, Input, Output, PREFIX, Row, Verdict, capital, draft, key, said, shown};
 use crate::chat::commits::Commits;
 use crate::chat::outbox::Key;
 use crate::chat::{Click, MessageId};
@@ -15,7 +15,7 @@ use crate::time::{Due, Now, TimerTable};
 enum Timer {
     /// A prompt had its time.
     Life(String),
-    /// A prompt waited for a seat, or for its hook.
+    /// A prompt waited for a seat, for its message to be there, or for its hook.
     Place(String),
     /// Make the failed commit again.
     Commit,
@@ -89,12 +89,21 @@ impl Asks {
             }
             Input::Serving(serving) => {
                 self.serving = serving;
-                for (request, ask) in if serving { std::mem::take(&mut self.waiting) } else { BTreeMap::new() } {
-                    self.timers.stop(&Timer::Place(request));
+                for ask in if serving { std::mem::take(&mut self.waiting) } else { BTreeMap::new() }.into_values() {
                     self.put(now, ask);
                 }
             }
             Input::Posted(key, message) => self.posted(&key, message),
+            Input::Refused(key) => {
+                if let Some(request) = key.source.strip_prefix(PREFIX) {
+                    self.unseen(request);
+                }
+            }
+            Input::Parked(channel) => {
+                let there = |held: &&Held| held.row.ask.channel == channel;
+                let all = self.held.values().filter(there).map(|held| held.row.ask.request.clone());
+                all.collect::<Vec<_>>().iter().for_each(|request| self.unseen(request));
+            }
             Input::Click(click) => self.click(now, click),
             Input::Committed(ticket, result) => {
                 if self.commits.ended(ticket, result.is_ok()) {
@@ -116,6 +125,8 @@ impl Asks {
                 Timer::Place(request) => {
                     if self.waiting.remove(&request).is_some() {
                         self.out.push_back(Output::CannotAsk(request));
+                    } else if self.held.get(&request).is_some_and(|held| held.heard) {
+                        self.unseen(&request);
                     } else {
                         let early = self.held.get_mut(&request).and_then(|held| held.early.take());
                         self.end(&request, End::Gone, early.map(|(_, _, click)| click));
@@ -146,8 +157,12 @@ impl Asks {
     fn ask(&mut self, now: Now, request: String, ask: Option<Ask>) {
         if let Some(held) = self.held.get_mut(&request) {
             // The hook is here again; what it waits for may have come meanwhile.
-            held.heard = true;
-            self.timers.stop(&Timer::Place(request.clone()));
+            let first = !std::mem::replace(&mut held.heard, true);
+            if held.row.message.is_some() {
+                self.timers.stop(&Timer::Place(request.clone()));
+            } else if first && held.row.end.is_none() {
+                self.timers.set(Timer::Place(request.clone()), Due::boot(now, limits::ASK_PLACE));
+            }
             if let (Some(end), true) = (held.row.end.clone(), held.done) {
                 self.out.push_back(Output::Ended(request, end));
             } else if let Some((verdict, name, click)) = held.early.take() {
@@ -160,10 +175,11 @@ impl Asks {
         let Some(ask) = ask.filter(|ask| fits && ask.request == request) else {
             return self.out.push_back(Output::CannotAsk(request));
         };
+        // Until it is seen, whatever that waits for.
+        self.timers.set(Timer::Place(request.clone()), Due::boot(now, limits::ASK_PLACE));
         if self.serving {
             self.put(now, ask);
         } else {
-            self.timers.set(Timer::Place(request.clone()), Due::boot(now, limits::ASK_PLACE));
             self.waiting.insert(request, ask);
         }
     }
@@ -180,6 +196,9 @@ impl Asks {
         let Some(request) = posted.source.strip_prefix(PREFIX) else { return };
         let Some(held) = self.held.get_mut(request) else { return };
         held.row.message = Some(message);
+        if held.heard {
+            self.timers.stop(&Timer::Place(request.to_owned()));
+        }
         held.batch = self.commits.add(Change::Put(Box::new(held.row.clone())));
         // One that ended before it was there is edited now.
         held.done = held.row.end.is_none() || held.row.shown;
@@ -219,6 +238,13 @@ impl Asks {
         self.out.push_back(Output::Answer { click: click.id.clone(), text });
     }
 
+    /// Nobody sees it, so nobody answers; it is decided elsewhere at once.
+    fn unseen(&mut self, request: &str) {
+        if self.held.get(request).is_some_and(|held| held.row.message.is_none()) {
+            self.end(request, End::Unseen, None);
+        }
+    }
+
     fn end(&mut self, request: &str, end: End, click: Option<String>) {
         let Some(held) = self.held.get_mut(request).filter(|held| held.row.end.is_none()) else { return };
         self.timers.stop(&Timer::Life(request.to_owned()));
@@ -250,7 +276,7 @@ impl Asks {
                 self.out.push_back(Output::Answer { click, text: capital(&said(&end)) });
             }
             if let Some(message) = held.row.message.clone() {
-                let text = format!("{}\n{}", title(&held.row.ask), capital(&said(&end)));
+                let text = format!("{}\n{}", shown(&held.row.ask), capital(&said(&end)));
                 self.out.push_back(Output::Edit(held.row.ask.channel.clone(), message, text));
                 held.row.shown = true;
                 self.commits.add(Change::Put(Box::new(held.row.clone())));

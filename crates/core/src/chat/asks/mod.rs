@@ -2,7 +2,8 @@
 //!
 //! A prompt is stored before it is shown, waits for at most [`limits::ASK_LIFE`], and survives hand-over: the next holder
 //! has it from the store, and the hook registers again under its request id. It ends once, by whatever comes first: a click,
-//! its time, or its hook going for good. Who may click is the inbox's gate; what comes here passed it.
+//! its time, its message not being there within [`limits::ASK_PLACE`], or its hook going for good. What is shown is all that
+//! is asked, or says how much of it is not shown; its message keeps it. Who may click is the inbox's gate; what comes here passed it.
 
 mod machine;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use super::commits::Step;
 use super::outbox::Key;
 use super::{Button, ChannelId, Click, CommitError, Draft, Look, MessageId, Ticket};
 use crate::limits;
-use crate::line::one_line;
+use crate::line::{lines, one_line};
 use crate::redact::redact;
 
 pub use machine::Asks;
@@ -32,8 +33,11 @@ pub struct Ask {
     pub tool: String,
     /// What it is for.
     pub description: String,
-    /// What it will do; a part of it is shown.
+    /// What it will do; its beginning and its end are shown.
     pub preview: String,
+    /// So many characters were left out in the middle of that.
+    #[serde(default)]
+    pub left_out: usize,
 }
 
 /// What was answered.
@@ -58,6 +62,8 @@ pub enum End {
     Expired,
     /// Its hook went: it was decided in the terminal, or the agent was stopped.
     Withdrawn,
+    /// Its message could not be posted in time, so it was decided at the terminal.
+    Unseen,
     /// Its hook did not come back after a hand-over or a crash.
     Gone,
 }
@@ -108,6 +114,10 @@ pub enum Input {
     Serving(bool),
     /// The outbox's message of this key is there.
     Posted(Key, MessageId),
+    /// The outbox's message of this key is not posted, or nobody knows.
+    Refused(Key),
+    /// Nothing is posted in this channel.
+    Parked(ChannelId),
     /// Somebody who may pressed a button of a prompt.
     Click(Click),
     /// Answers [`Output::Commit`].
@@ -148,19 +158,44 @@ fn key(request: &str) -> Key {
     Key::single(format!("{PREFIX}{request}"))
 }
 
-fn title(ask: &Ask) -> String {
-    format!("🔐 **{}** asks for leave", one_line(&ask.tool, limits::INBOX_NAME_MAX).replace(['*', '`', '_'], ""))
+/// `text` as far as a person has to see it: its beginning and its end, and how many characters are left out between them.
+/// Enough for [`Ask::preview`], and never more than 8 times [`limits::ASK_PREVIEW_MAX`] characters.
+pub fn preview(text: &str) -> (String, usize) {
+    let (head, tail, left_out) = ends(text, 8 * limits::ASK_PREVIEW_MAX);
+    (format!("{head}{tail}"), left_out)
+}
+
+/// The beginning and the end of a text, together at most `max` characters, and how many lie between them. The beginning
+/// has three quarters.
+fn ends(text: &str, max: usize) -> (&str, &str, usize) {
+    let byte = |nth: usize| text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at);
+    let count = text.chars().count();
+    let (head, left_out) = (max - max / 4, count.saturating_sub(max));
+    (&text[..byte(head)], &text[byte(head + left_out)..], left_out)
+}
+
+/// What is asked, so that nothing in it is taken for ours, hides a part of it, or reads as something else.
+fn shown(ask: &Ask) -> String {
+    let code = |text: &str, max| one_line(text, max).replace('`', "'");
+    let mut text = format!("🔐 `{}` asks for leave", code(&ask.tool, limits::INBOX_NAME_MAX));
+    let description = code(redact(&ask.description).trim(), limits::ASK_DESCRIPTION_MAX);
+    if !description.is_empty() {
+        text.push_str(&format!("\n`{description}`"));
+    }
+    let whole = redact(&lines(&ask.preview));
+    let (head, tail, between) = ends(&whole, limits::ASK_PREVIEW_MAX);
+    let block = |part: &str| match part.trim_end() {
+        "" => String::new(),
+        part => format!("\n```\n{}\n```", part.replace("``", "`\u{200b}`")),
+    };
+    match between + ask.left_out {
+        0 => text.push_str(&block(&whole)),
+        hidden => text.push_str(&format!("{}\n**{hidden} characters are not shown**{}", block(head), block(tail))),
+    }
+    text
 }
 
 fn draft(ask: &Ask) -> Draft {
-    let mut text = title(ask);
-    if !ask.description.trim().is_empty() {
-        text.push_str(&format!("\n{}", one_line(&redact(&ask.description), limits::ASK_PREVIEW_MAX)));
-    }
-    let preview: String = redact(&ask.preview).chars().take(limits::ASK_PREVIEW_MAX).collect();
-    if !preview.trim().is_empty() {
-        text.push_str(&format!("\n```\n{}\n```", preview.replace("```", "`\u{200b}``").trim_end()));
-    }
     let button = |what: &str, label: &str, look| Button {
         id: format!("{PREFIX}{}:{what}", ask.request),
         label: label.to_owned(),
@@ -171,7 +206,7 @@ fn draft(ask: &Ask) -> Draft {
         button("session", "Session", Look::Plain),
         button("deny", "Deny", Look::Bad),
     ];
-    Draft { channel: ask.channel.clone(), text, nonce: key(&ask.request).nonce(), reply_to: None, buttons }
+    Draft { channel: ask.channel.clone(), text: shown(ask), nonce: key(&ask.request).nonce(), reply_to: None, buttons }
 }
 
 /// How it ended, in the middle of a sentence.
@@ -182,6 +217,7 @@ fn said(end: &End) -> String {
         End::Answered(Verdict::Deny, name) => format!("denied by {name}"),
         End::Expired => "nobody answered in time".to_owned(),
         End::Withdrawn => "decided at the terminal".to_owned(),
+        End::Unseen => "decided at the terminal, because this was not here in time".to_owned(),
         End::Gone => "its agent does not wait any more".to_owned(),
     }
 }

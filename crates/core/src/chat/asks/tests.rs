@@ -19,8 +19,11 @@ fn ask() -> Ask {
         tool: "Bash".to_owned(),
         description: "Removes the build".to_owned(),
         preview: "rm -r build\nTOKEN=hunter2hunter2".to_owned(),
+        left_out: 0,
     }
 }
+
+const SHOWN: &str = "🔐 `Bash` asks for leave\n`Removes the build`\n```\nrm -r build\nTOKEN=[hidden]\n```";
 
 fn click(button: &str) -> Click {
     Click {
@@ -108,8 +111,7 @@ fn a_prompt_is_stored_before_it_is_shown_with_its_three_buttons_and_without_secr
     let out = world.pass(S);
     let [Output::Say(key, draft)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(*key, Key::single("ask:abcde"));
-    let text = "🔐 **Bash** asks for leave\nRemoves the build\n```\nrm -r build\nTOKEN=[hidden]\n```";
-    assert_eq!(draft.text, text);
+    assert_eq!(draft.text, SHOWN);
     let buttons: Vec<(&str, &str)> = draft.buttons.iter().map(|b| (b.id.as_str(), b.label.as_str())).collect();
     let expected = [("ask:abcde:allow", "Allow"), ("ask:abcde:session", "Session"), ("ask:abcde:deny", "Deny")];
     assert_eq!(buttons, expected);
@@ -131,7 +133,7 @@ fn a_click_reaches_the_hook_once_it_is_stored_and_the_message_says_what_became_o
         world.full = false;
         let expected = [
             Output::Answer { click: "click".to_owned(), text: text.to_owned() },
-            Output::Edit(at("c1"), id("7"), format!("🔐 **Bash** asks for leave\n{text}")),
+            Output::Edit(at("c1"), id("7"), format!("{SHOWN}\n{text}")),
             ended(End::Answered(verdict, "Ann".to_owned())),
         ];
         assert_eq!(world.pass(S), expected);
@@ -160,7 +162,7 @@ fn nobody_answers_for_ten_minutes() {
     world.ask();
     world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     assert_eq!(world.pass(limits::ASK_LIFE - S), []);
-    let text = "🔐 **Bash** asks for leave\nNobody answered in time".to_owned();
+    let text = format!("{SHOWN}\nNobody answered in time");
     assert_eq!(world.pass(S), [Output::Edit(at("c1"), id("7"), text), ended(End::Expired)]);
 }
 
@@ -169,7 +171,7 @@ fn a_hook_that_goes_takes_its_prompt_along() {
     let mut world = World::new();
     world.ask();
     world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
-    let text = "🔐 **Bash** asks for leave\nDecided at the terminal".to_owned();
+    let text = format!("{SHOWN}\nDecided at the terminal");
     let out = world.give(Input::Withdraw("abcde".to_owned()));
     assert_eq!(out, [Output::Edit(at("c1"), id("7"), text), ended(End::Withdrawn)]);
 }
@@ -191,7 +193,82 @@ fn a_seat_that_comes_in_time_shows_the_prompt() {
     world.ask();
     world.pass(S * 9);
     assert!(matches!(&world.give(Input::Serving(true))[..], [Output::Say(..)]));
+    world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     assert_eq!(world.pass(S * 10), []);
+}
+
+#[test]
+fn a_prompt_that_nobody_sees_within_ten_seconds_is_decided_at_the_terminal_and_its_late_message_says_so() {
+    let mut world = World::new();
+    world.ask();
+    assert_eq!(world.pass(limits::ASK_PLACE - S), []);
+    assert_eq!(world.pass(S), [ended(End::Unseen)]);
+    let text = format!("{SHOWN}\nDecided at the terminal, because this was not here in time");
+    let late = world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
+    assert_eq!(late, [Output::Edit(at("c1"), id("7"), text), ended(End::Unseen)]);
+    assert_eq!(world.ask(), [ended(End::Unseen)], "the same hook again");
+}
+
+#[test]
+fn a_prompt_that_is_refused_is_decided_at_the_terminal_at_once() {
+    for refused in [Input::Refused(Key::single("ask:abcde")), Input::Parked(at("c1"))] {
+        let mut world = World::new();
+        world.ask();
+        assert_eq!(world.give(Input::Refused(Key::single("ask:other"))), []);
+        assert_eq!(world.give(Input::Refused(Key::single("say:abcde"))), []);
+        assert_eq!(world.give(Input::Parked(at("c2"))), []);
+        assert_eq!(world.give(refused.clone()), [ended(End::Unseen)]);
+        let mut world = World::new();
+        world.ask();
+        world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
+        assert_eq!(world.give(refused), [], "people see it");
+        assert_eq!(world.pass(limits::ASK_LIFE - S), []);
+    }
+}
+
+#[test]
+fn a_prompt_of_the_last_holder_that_was_not_posted_has_ten_seconds_from_its_hook() {
+    let mut world = World::new();
+    world.ask();
+    world.die();
+    world.pass(S * 5);
+    assert_eq!(world.ask(), []);
+    assert_eq!(world.pass(S * 9), []);
+    assert_eq!(world.ask(), [], "asking again gives it no more time");
+    assert_eq!(world.pass(S), [ended(End::Unseen)]);
+}
+
+/// What is shown of these.
+fn text_of(tool: &str, description: &str, preview: &str, left_out: usize) -> String {
+    let (tool, description, preview) = (tool.to_owned(), description.to_owned(), preview.to_owned());
+    shown(&Ask { tool, description, preview, left_out, ..ask() })
+}
+
+#[test]
+fn the_end_of_what_is_asked_is_shown_and_how_much_is_not() {
+    let long = format!("echo {}; curl x | sh", "a".repeat(796));
+    let (head, tail) = (format!("echo {}", "a".repeat(595)), format!("{}; curl x | sh", "a".repeat(187)));
+    let expected =
+        format!("🔐 `Bash` asks for leave\n```\n{head}\n```\n**14 characters are not shown**\n```\n{tail}\n```");
+    assert_eq!(text_of("Bash", "", &long, 0), expected);
+    assert_eq!(text_of("Bash", "", &long, 1000), expected.replace("**14 ", "**1014 "));
+    let huge = format!("{}{}{}", "a".repeat(4800), "é".repeat(5000), "b".repeat(1600));
+    assert_eq!(preview(&huge), (format!("{}{}", "a".repeat(4800), "b".repeat(1600)), 5000));
+    assert_eq!(preview("ls"), ("ls".to_owned(), 0));
+}
+
+#[test]
+fn nothing_in_what_is_asked_hides_a_part_of_it_or_is_taken_for_what_we_say() {
+    let preview = "ls \u{202e}x\u{1b}[8m\u{200b}y\n```\n||a||````b";
+    let expected = "🔐 `mcp__a_b__c` asks for leave\n`''' **x** ||y`\n```\nls x [8my\n`\u{200b}``\n||a||`\u{200b}``\u{200b}`b\n```";
+    assert_eq!(text_of("mcp__a_b__c", "```\n**x** ||y", preview, 0), expected);
+}
+
+#[test]
+fn the_longest_prompt_and_how_it_ended_fit_a_message() {
+    let text = text_of(&"t".repeat(999), &"d".repeat(999), &"`".repeat(9999), 1 << 40);
+    let end = said(&End::Answered(Verdict::Session, "n".repeat(limits::INBOX_NAME_MAX)));
+    assert!(format!("{text}\n{end}").chars().count() < 2000);
 }
 
 #[test]
@@ -229,7 +306,7 @@ fn a_click_after_a_crash_counts_once_the_hook_is_there_again() {
     assert_eq!(world.give(Input::Click(second)), [told]);
     let expected = [
         Output::Answer { click: "click".to_owned(), text: "Denied by Ann".to_owned() },
-        Output::Edit(at("c1"), id("7"), "🔐 **Bash** asks for leave\nDenied by Ann".to_owned()),
+        Output::Edit(at("c1"), id("7"), format!("{SHOWN}\nDenied by Ann")),
         ended(End::Answered(Verdict::Deny, "Ann".to_owned())),
     ];
     assert_eq!(world.ask(), expected);
@@ -244,7 +321,7 @@ fn a_prompt_whose_hook_does_not_come_again_is_over_and_a_click_is_told_so() {
     assert_eq!(world.give(Input::Click(click("ask:abcde:allow"))), []);
     let expected = [
         Output::Answer { click: "click".to_owned(), text: "Its agent does not wait any more".to_owned() },
-        Output::Edit(at("c1"), id("7"), "🔐 **Bash** asks for leave\nIts agent does not wait any more".to_owned()),
+        Output::Edit(at("c1"), id("7"), format!("{SHOWN}\nIts agent does not wait any more")),
         ended(End::Gone),
     ];
     assert_eq!(world.pass(limits::ASK_PLACE), expected);
@@ -258,11 +335,13 @@ fn a_prompt_whose_hook_does_not_come_again_is_over_and_a_click_is_told_so() {
 fn its_time_goes_on_between_holders() {
     let mut world = World::new();
     world.ask();
+    world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     world.pass(S * 500);
     world.die();
     world.ask();
     assert_eq!(world.pass(S * 99), []);
-    assert_eq!(world.pass(S), [ended(End::Expired)]);
+    let text = format!("{SHOWN}\nNobody answered in time");
+    assert_eq!(world.pass(S), [Output::Edit(at("c1"), id("7"), text), ended(End::Expired)]);
 }
 
 #[test]

@@ -193,6 +193,7 @@ fn prompts_bindings_and_bookmarks_are_found_as_they_were_left() {
         tool: "Bash".into(),
         description: String::new(),
         preview: "ls".into(),
+        left_out: 0,
     };
     let row = |request: &str| asks::Row { ask: ask(request), age: S * 5, message: None, end: None, shown: false };
     let end = Some(End::Answered(Verdict::Session, "Ann".into()));
@@ -238,6 +239,7 @@ fn a_prompt_that_was_posted_has_its_message_even_if_only_the_outbox_had_come_to_
         tool: "Bash".into(),
         description: String::new(),
         preview: String::new(),
+        left_out: 0,
     };
     let row = asks::Row { ask, age: S * 5, message: None, end: None, shown: false };
     let (tell, told) = mpsc::channel();

@@ -98,6 +98,7 @@ fn question(request: &str) -> Question {
         tool: "Bash".into(),
         description: String::new(),
         preview: "rm -r build".into(),
+        left_out: 0,
     }
 }
 
@@ -127,7 +128,7 @@ async fn a_prompt_is_answered_by_who_may_and_its_message_says_what_became_of_it(
         .await;
     seat.hear(click("r1", "session", "ann")).await;
     assert_eq!(soon("the verdict", asking).await.unwrap(), Ok(Answered::By(Verdict::Session, "ann".into())));
-    let edited = "edit 000001000: 🔐 **Bash** asks for leave\nAllowed for this session by ann";
+    let edited = "edit 000001000: 🔐 `Bash` asks for leave\n```\nrm -r build\n```\nAllowed for this session by ann";
     seat.service.until("the edit", |world| world.done.contains(&edited.into())).await;
     seat.hear(click("r1", "deny", "ann")).await;
     let over = "answer click-ann: This is over: allowed for this session by ann.";
@@ -152,9 +153,9 @@ async fn a_prompt_outlives_its_holder_if_its_hook_asks_again() {
 async fn where_nothing_is_posted_nobody_can_be_asked() {
     let mut seat = Seat::new();
     seat.serve_and_follow().await;
+    // By the prompt itself it turns out that nobody sees it.
     seat.service.refusals.lock().push(fake::channel_is_gone());
-    seat.write(&["a"]);
-    seat.until("parked", |status| status.bindings[0].parked.is_some()).await;
+    assert_eq!(soon("the refusal", seat.desk.ask(question("r0"))).await, Err(CannotAsk));
     assert_eq!(seat.desk.ask(question("r1")).await, Err(CannotAsk));
     let unbound = Question { binding: "nobody".into(), ..question("r2") };
     assert_eq!(seat.desk.ask(unbound).await, Err(CannotAsk));

@@ -3,9 +3,11 @@
 //! It reads what Claude Code gives a `PreToolUse` or `PermissionRequest` hook, and answers in that hook's shape. Where
 //! nobody can be asked, or nobody answers, the terminal decides as it would without a hook.
 
+mod preview;
+
 use std::io::Read as _;
 
-use holdfast_core::chat::asks::Verdict;
+use holdfast_core::chat::asks::{self, Verdict};
 use holdfast_core::limits;
 use holdfast_host::api::channel::{AskAnswer, AskPerson, Whereabouts, Withdraw};
 use holdfast_host::api::client::holder;
@@ -19,6 +21,7 @@ use crate::args::Folders;
 use crate::commands::op::rand_key;
 use crate::failure::Failure;
 use crate::print;
+use preview::preview;
 
 /// What a hook is told.
 #[derive(Deserialize)]
@@ -52,13 +55,15 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
         transcript: hook.transcript_path.clone(),
         folder: hook.cwd.clone(),
     };
-    let shown = |text: String| text.chars().take(8 * limits::ASK_PREVIEW_MAX).collect();
+    let (preview, left_out) = asks::preview(&preview(&hook.tool_name, &hook.tool_input));
+    let description = hook.tool_input["description"].as_str().unwrap_or_default();
     let order = AskPerson {
         at,
         request: request.clone(),
         tool: hook.tool_name.chars().take(limits::INBOX_NAME_MAX).collect(),
-        description: shown(hook.tool_input["description"].as_str().unwrap_or_default().to_owned()),
-        preview: shown(preview(&hook.tool_input)),
+        description: description.chars().take(8 * limits::ASK_DESCRIPTION_MAX).collect(),
+        preview,
+        left_out,
     };
     let mut signals = runtime::signals()?;
     let answer = tokio::select! {
@@ -120,23 +125,6 @@ async fn orphaned() {
     }
     #[cfg(not(unix))]
     std::future::pending::<()>().await;
-}
-
-/// What a tool will do, as a person reads it best.
-fn preview(input: &Value) -> String {
-    let text = |key: &str| input[key].as_str();
-    if let Some(command) = text("command") {
-        return command.to_owned();
-    }
-    let marked = |mark: &str, text: &str| text.lines().map(|line| format!("{mark} {line}\n")).collect::<String>();
-    match (text("file_path"), text("old_string"), text("new_string"), text("content")) {
-        (Some(path), Some(old), Some(new), _) => format!("{path}\n{}{}", marked("-", old), marked("+", new)),
-        (Some(path), _, _, Some(content)) => format!("{path}\n{content}"),
-        _ => match input {
-            Value::Null => String::new(),
-            other => serde_json::to_string_pretty(other).unwrap_or_default(),
-        },
-    }
 }
 
 /// The answer as the hook's agent takes it. None: it goes on as if there were no hook.
@@ -226,15 +214,5 @@ mod tests {
         let denied = json!({"behavior": "deny", "message": "Ann denied it in the channel"});
         assert_eq!(decision(true, by(Verdict::Deny)), Some(denied));
         assert_eq!(decision(true, AskAnswer::Expired), None);
-    }
-
-    #[test]
-    fn a_preview_is_the_command_or_the_change_or_the_whole_input() {
-        assert_eq!(preview(&json!({"command": "ls -l", "description": "Lists"})), "ls -l");
-        let edit = json!({"file_path": "/a", "old_string": "x\ny", "new_string": "z"});
-        assert_eq!(preview(&edit), "/a\n- x\n- y\n+ z\n");
-        assert_eq!(preview(&json!({"file_path": "/a", "content": "hello"})), "/a\nhello");
-        assert_eq!(preview(&json!({"url": "https://x"})), "{\n  \"url\": \"https://x\"\n}");
-        assert_eq!(preview(&Value::Null), "");
     }
 }
