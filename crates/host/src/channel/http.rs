@@ -17,6 +17,8 @@ use crate::http_client;
 pub(super) struct Http {
     /// As people call it.
     service: &'static str,
+    /// The service is on this machine: the token must not go to a proxy elsewhere, in the clear.
+    local: bool,
     open: Mutex<Open>,
 }
 
@@ -58,9 +60,11 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    pub(super) fn new(service: &'static str) -> Result<Http, BadChannel> {
-        let client = http_client::make(None).map_err(|_| BadChannel::Tls)?;
-        Ok(Http { service, open: Mutex::new(Open { client, ended: CancellationToken::new() }) })
+    /// For a service whose address this is.
+    pub(super) fn new(service: &'static str, base: &str) -> Result<Http, BadChannel> {
+        let local = base.parse().is_ok_and(|url| http_client::is_this_machine(&url));
+        let client = client(local).map_err(|_| BadChannel::Tls)?;
+        Ok(Http { service, local, open: Mutex::new(Open { client, ended: CancellationToken::new() }) })
     }
 
     /// Sends a request and reads its answer, of at most [`limits::CHANNEL_BODY_MAX`].
@@ -132,7 +136,7 @@ impl Http {
     /// Ends what is under way and begins with new connections.
     pub(super) fn reset(&self) {
         let mut open = self.open.lock();
-        if let Ok(client) = http_client::make(None) {
+        if let Ok(client) = client(self.local) {
             open.client = client;
         }
         std::mem::take(&mut open.ended).cancel();
@@ -147,6 +151,11 @@ impl Http {
         };
         if connecting { Lost::NotSent(reason) } else { Lost::Unanswered(reason) }
     }
+}
+
+fn client(local: bool) -> reqwest::Result<Client> {
+    let bare = http_client::bare();
+    if local { bare.no_proxy() } else { bare }.build()
 }
 
 /// Why a file was not fetched.

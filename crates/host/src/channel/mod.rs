@@ -5,6 +5,7 @@ mod http;
 mod telegram;
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
         there: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Answers a click so that only that person sees it.
+    /// Answers a click, or a command that came as something else than a message, so that only that person sees it. Whatever
+    /// else is named is not answered.
     fn answer<'a>(&'a self, click: &'a str, text: &'a str) -> BoxFuture<'a, ()>;
 
     /// What was written in a channel after a message, oldest first.
@@ -177,6 +179,13 @@ fn address(url: Option<&Url>, else_this: &str) -> Result<String, BadChannel> {
     let bare = (url.username(), url.password(), url.query(), url.fragment()) == ("", None, None, None);
     let good = bare && http_client::may_carry_secrets(url);
     good.then(|| url.as_str().trim_end_matches('/').to_owned()).ok_or(BadChannel::Address)
+}
+
+/// The message that a draft answers, if it can be one of that channel: agents know messages as `<channel>/<message>`, too.
+fn answered<N: FromStr>(draft: &Draft) -> Option<N> {
+    let id = draft.reply_to.as_ref()?.as_str();
+    let here = id.rsplit_once('/').filter(|(channel, _)| *channel == draft.channel.as_str());
+    here.map_or(id, |(_, message)| message).parse().ok()
 }
 
 /// Where a person invites a bot to a place of theirs, at a service that has such an address.

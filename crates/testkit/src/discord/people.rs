@@ -1,11 +1,11 @@
 //! What people do: they make channels and threads, write, and press buttons.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::FakeDiscord;
-use super::world::{Channel, File, GUILD, Interaction, Message, World};
+use super::world::{Channel, File, GUILD, Interaction, Message, NO_PREVIEWS, World};
 
 /// How tokens of interactions begin.
 pub(super) const TOKEN: &str = "interaction-token-";
@@ -99,6 +99,18 @@ impl FakeDiscord {
     pub fn text(&self, channel: u64, message: u64) -> Option<String> {
         let world = self.shared.world();
         Some(world.channels.get(&channel)?.messages.iter().find(|m| m.id == message)?.content.clone())
+    }
+
+    /// Whether what a message's addresses lead to is shown below it.
+    pub fn previews(&self, channel: u64, message: u64) -> bool {
+        let world = self.shared.world();
+        let messages = world.channels.get(&channel).map_or(&[][..], |channel| &channel.messages[..]);
+        messages.iter().any(|m| m.id == message && m.flags & NO_PREVIEWS == 0)
+    }
+
+    /// From now on the service's clock is that much behind.
+    pub fn clock(&self, behind: Duration) {
+        self.shared.change(|world| world.behind = behind);
     }
 
     /// Removes a message.

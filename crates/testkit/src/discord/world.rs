@@ -198,6 +198,8 @@ pub(super) struct World {
     pub closed: bool,
     pub hanging: bool,
     pub faults: Vec<(String, Fault)>,
+    /// How much its clock is behind.
+    pub behind: Duration,
     last: u64,
 }
 
@@ -226,15 +228,18 @@ impl World {
             closed: false,
             hanging: false,
             faults: Vec::new(),
+            behind: Duration::ZERO,
             last: 0,
         }
     }
 
     /// An id that is larger than every one before, with the time in it.
     pub fn mint(&mut self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let now = u64::try_from(now).unwrap_or_default().saturating_sub(EPOCH) << 22;
-        self.last = now.max(self.last + 1);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.saturating_sub(self.behind).as_millis()).unwrap_or_default();
+        let now = now.saturating_sub(EPOCH) << 22;
+        // An hour earlier is a new beginning; otherwise ids only grow.
+        self.last = if self.behind.is_zero() { now.max(self.last + 1) } else { now | (self.last + 1) & 0xfff };
         self.last
     }
 

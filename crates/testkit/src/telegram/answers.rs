@@ -12,6 +12,29 @@ fn bad(why: &str) -> (u16, Value) {
     refused(400, &format!("Bad Request: {why}"), None)
 }
 
+/// Names and commands in a text: a sign with letters behind it and none before it, where the text is no code.
+fn alive(body: &Value) -> Vec<String> {
+    let text: Vec<char> = body["text"].as_str().unwrap_or_default().chars().collect();
+    let entities = body["entities"].as_array().map_or(&[][..], |entities| &entities[..]);
+    let entities = &entities[..entities.len().min(100)];
+    let code = |at: u64| {
+        let at_is_in =
+            |e: &Value| Some(e["offset"].as_u64()? <= at && at < e["offset"].as_u64()? + e["length"].as_u64()?);
+        entities.iter().any(|e| e["type"] == json!("code") && at_is_in(e) == Some(true))
+    };
+    let letter = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+    let (mut at, mut alive) = (0, Vec::new());
+    for (n, sign) in text.iter().enumerate() {
+        let alone = n == 0 || !letter(&text[n - 1]) && text[n - 1] != '/';
+        let name: String = text[n + 1..].iter().take_while(|c| letter(c)).collect();
+        if matches!(sign, '@' | '/') && alone && !name.is_empty() && !code(at) {
+            alive.push(format!("{sign}{name}"));
+        }
+        at += sign.len_utf16() as u64;
+    }
+    alive
+}
+
 pub(super) fn answer(seen: &mut Seen, request: &Request) -> (u16, Value) {
     let body = &request.body;
     let chat = body["chat_id"].as_i64().unwrap_or_default();
@@ -36,6 +59,8 @@ pub(super) fn answer(seen: &mut Seen, request: &Request) -> (u16, Value) {
                 text,
                 reply_to: reply["message_id"].as_i64(),
                 buttons: buttons.filter_map(|button| button["callback_data"].as_str()).map(str::to_owned).collect(),
+                alive: alive(body),
+                previews: body["link_preview_options"]["is_disabled"] != json!(true),
             });
             done(json!({"message_id": seen.written, "chat": {"id": chat}}))
         }
@@ -47,6 +72,8 @@ pub(super) fn answer(seen: &mut Seen, request: &Request) -> (u16, Value) {
             }
             post.text = text;
             post.buttons.clear();
+            post.alive = alive(body);
+            post.previews = body["link_preview_options"]["is_disabled"] != json!(true);
             done(json!({"message_id": message}))
         }
         "getChat" if chat < 0 => done(json!({"id": chat, "type": "supergroup", "title": format!("group {chat}")})),

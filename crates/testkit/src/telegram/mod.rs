@@ -35,6 +35,10 @@ pub struct Post {
     pub reply_to: Option<i64>,
     /// What its buttons call back with.
     pub buttons: Vec<String>,
+    /// What Telegram makes mentions and commands of in its text.
+    pub alive: Vec<String>,
+    /// Whether it looks up what its addresses lead to, and shows that.
+    pub previews: bool,
 }
 
 /// What the service has seen, and how it shall behave.
@@ -67,6 +71,7 @@ pub struct Seen {
     /// Methods whose next answer is lost.
     cut: Vec<String>,
     refuse: Option<(u16, Option<u64>)>,
+    webhook: bool,
     held: bool,
 }
 
@@ -146,6 +151,11 @@ impl FakeTelegram {
             seen.refuse = with;
             seen.polls.clear();
         });
+    }
+
+    /// Somebody has a webhook get the updates.
+    pub fn webhook(&self) {
+        self.change(|seen| seen.webhook = true);
     }
 
     /// While held, `getMe` is not answered: whoever connects is kept connecting.
@@ -300,6 +310,10 @@ async fn answer(request: &Request, seen: &Mutex<Seen>, changed: &watch::Sender<u
             // Whoever leaves drops this.
             let _ = changes.wait_for(|_| !now().held).await;
             (200, json!({"ok": true, "result": {"id": id, "is_bot": true, "username": format!("bot_{id}")}}))
+        }
+        "getUpdates" if now().webhook => {
+            let why = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
+            refused(409, why, None)
         }
         "getUpdates" => poll(request, seen, changed).await,
         "file" => (200, Value::Null),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use holdfast_core::chat::{Button, ChannelId, Draft, Look, MessageId, Scope, SendError};
 use holdfast_core::limits;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use twilight_http_ratelimiting::Method;
 use twilight_model::channel::message::component::{ActionRow, ButtonStyle};
@@ -18,6 +18,7 @@ use super::Discord;
 use super::outcome::Refused;
 use super::rest::{Call, Rest};
 use super::words::Interaction;
+use crate::channel::answered;
 
 /// What people can ask of the bot itself.
 const COMMANDS: [(&str, &str); 3] =
@@ -119,21 +120,38 @@ impl Discord {
             "nonce": draft.nonce,
             "enforce_nonce": true,
             "allowed_mentions": AllowedMentions::default(),
+            "flags": MessageFlags::SUPPRESS_EMBEDS,
         });
-        if let Some(to) = &draft.reply_to {
+        let to = answered::<u64>(draft).map(|to| to.to_string());
+        if let Some(to) = &to {
             body["message_reference"] = json!({"message_id": to, "fail_if_not_exists": false});
         }
         if !draft.buttons.is_empty() {
             body["components"] = json!([row(&draft.buttons)]);
         }
-        let call = Call::with(Method::Post, path.clone(), path, body);
-        let sent: Sent = self.rest.read(call, limits::CHANNEL_SEND).await.map_err(Refused::not_sent)?;
-        Ok(sent.id)
+        let create = |body: Value| {
+            let call = Call::with(Method::Post, path.clone(), path.clone(), body);
+            self.rest.read::<Sent>(call, limits::CHANNEL_SEND)
+        };
+        let sent = match create(body.clone()).await {
+            // It may write here and not read what was written before.
+            Err(Refused::Said { code: 160_002, .. }) if to.is_some() => {
+                body["message_reference"].take();
+                create(body).await
+            }
+            sent => sent,
+        };
+        Ok(sent.map_err(Refused::not_sent)?.id)
     }
 
     pub(super) async fn change(&self, channel: &ChannelId, message: &MessageId, text: &str) -> Result<(), SendError> {
         let (route, path) = at(channel, message)?;
-        let body = json!({"content": text, "components": [], "allowed_mentions": AllowedMentions::default()});
+        let body = json!({
+            "content": text,
+            "components": [],
+            "allowed_mentions": AllowedMentions::default(),
+            "flags": MessageFlags::SUPPRESS_EMBEDS,
+        });
         let call = Call::with(Method::Patch, route, path, body);
         self.rest.ask(call, limits::CHANNEL_SEND).await.map(drop).map_err(Refused::not_sent)
     }
@@ -159,7 +177,7 @@ impl Discord {
     pub(super) fn keep(&self, pressed: Pressed) {
         let mut clicks = self.clicks.lock();
         clicks.push_back(pressed);
-        if clicks.len() > limits::DISCORD_CLICKS {
+        if clicks.len() > limits::CHANNEL_CLICKS {
             clicks.pop_front();
         }
     }
@@ -189,7 +207,7 @@ fn said(text: &str) -> InteractionResponseData {
     InteractionResponseData {
         allowed_mentions: Some(AllowedMentions::default()),
         content: Some(text.chars().take(limits::CHUNK_DISCORD).collect()),
-        flags: Some(MessageFlags::EPHEMERAL),
+        flags: Some(MessageFlags::EPHEMERAL | MessageFlags::SUPPRESS_EMBEDS),
         ..InteractionResponseData::default()
     }
 }

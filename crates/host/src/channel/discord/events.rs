@@ -90,8 +90,11 @@ impl Discord {
                 Some(Heard::Event(Event::Ready))
             }
             "RESUMED" => Some(Heard::Event(Event::Ready)),
-            "MESSAGE_CREATE" => self.message(dispatch.read()?),
-            "INTERACTION_CREATE" => self.interaction(dispatch.read()?, under_way).map(Heard::Event),
+            "MESSAGE_CREATE" => self.message(dispatch.read::<Message>()?.heard(dispatch.live)),
+            "INTERACTION_CREATE" => {
+                let interaction = dispatch.read::<Interaction>()?.heard(dispatch.live);
+                self.interaction(interaction, under_way).map(Heard::Event)
+            }
             "GUILD_CREATE" | "THREAD_LIST_SYNC" => {
                 let server = dispatch.read::<Server>();
                 let channels = server.into_iter().flat_map(|s| s.channels.into_iter().chain(s.threads));

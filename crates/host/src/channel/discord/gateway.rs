@@ -3,6 +3,8 @@
 //!
 //! It is dialled directly: the library knows no proxy, unlike the requests of the API.
 
+use std::fmt;
+
 use futures_util::StreamExt as _;
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
@@ -11,7 +13,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 use twilight_gateway::error::ReceiveMessageErrorType;
 use twilight_gateway::queue::InMemoryQueue;
-use twilight_gateway::{ConfigBuilder, Intents, Message, Shard, ShardId};
+use twilight_gateway::{ConfigBuilder, Intents, Message, Shard, ShardId, ShardState};
 use twilight_model::gateway::event::GatewayEventDeserializer;
 use url::Url;
 
@@ -35,11 +37,18 @@ pub(super) struct Gateway {
 }
 
 /// An event.
-#[derive(Debug)]
 pub(super) struct Dispatch {
     pub name: String,
+    /// When it came, if it came as it happened: what a connection missed comes later.
+    pub live: Option<std::time::Instant>,
     /// The whole of it.
     text: String,
+}
+
+impl fmt::Debug for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatch").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 #[derive(Deserialize)]
@@ -51,9 +60,11 @@ impl Dispatch {
     /// What it tells; nothing, with a line in the log, if that cannot be read.
     pub(super) fn read<T: for<'a> Deserialize<'a>>(&self) -> Option<T> {
         let read = serde_json::from_str::<Whole<T>>(&self.text);
-        read.inspect_err(|why| tracing::warn!(event = self.name, %why, "an event of Discord's cannot be read"))
-            .ok()
-            .map(|e| e.d)
+        read.inspect_err(|why| {
+            tracing::warn!(event = self.name, at = why.column(), "an event of Discord's cannot be read")
+        })
+        .ok()
+        .map(|e| e.d)
     }
 }
 
@@ -107,7 +118,8 @@ impl Gateway {
                 Some(Ok(Message::Text(text))) => {
                     let Some(read) = GatewayEventDeserializer::from_json(&text) else { continue };
                     let Some(name) = read.event_type().map(str::to_owned) else { continue };
-                    let dispatch = Dispatch { name, text };
+                    let live = (self.shard.state() == ShardState::Active).then(std::time::Instant::now);
+                    let dispatch = Dispatch { name, live, text };
                     match dispatch.name.as_str() {
                         "READY" => {
                             // The library goes on there.
@@ -131,7 +143,8 @@ impl Gateway {
                 Some(Err(why)) if matches!(why.kind(), ReceiveMessageErrorType::Reconnect) => {
                     self.fell("Discord's gateway cannot be reached")?;
                 }
-                Some(Err(why)) => tracing::warn!(%why, "Discord's gateway sent what cannot be read"),
+                // The error holds all of it, with what people wrote.
+                Some(Err(_)) => tracing::warn!("Discord's gateway sent what cannot be read"),
                 // The library gives up at codes that are for good.
                 None => {
                     let (code, reason) = self.closed.take().unwrap_or_default();

@@ -43,7 +43,7 @@ impl Discord {
         let last = read.iter().filter_map(id).max().unwrap_or(after);
         let readable = |message| {
             let read = serde_json::from_value(message);
-            read.inspect_err(|why| tracing::warn!(%why, "a message of Discord's cannot be read")).ok()
+            read.inspect_err(|_| tracing::warn!("a message of Discord's cannot be read")).ok()
         };
         let mut messages: Vec<Message> = read.into_iter().filter_map(readable).collect();
         messages.sort_by_key(|message| message.id.as_str().parse::<u64>().unwrap_or_default());
@@ -94,7 +94,7 @@ impl Discord {
     ) -> Result<u64, String> {
         let (route, path) = at(&message.channel, &message.id).map_err(|_| "this is no message of Discord's")?;
         let read = self.rest.read::<Message>(Call::get(route, path), limits::CHANNEL_REQUEST).await;
-        let files = read.map_err(|why| why.reason())?.attachments;
+        let files = read.map_err(|why| why.reason())?.files();
         let there = files.into_iter().find(|there| there.id == file.id).ok_or("the file is gone from its message")?;
         self.rest.fetch(&there.url, into).await
     }

@@ -50,7 +50,7 @@ struct Refusals {
 }
 
 /// A request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Call {
     pub method: Method,
     /// Its path as far as limits tell them apart: ids below the first are `:id`. Without a slash before it.
@@ -72,9 +72,9 @@ impl Call {
     }
 }
 
+/// Anything else that refuses has no message.
 #[derive(Deserialize)]
 struct Refusal {
-    #[serde(default)]
     message: String,
     #[serde(default)]
     code: u64,
@@ -95,7 +95,7 @@ impl Rest {
             .map_err(|_| BadChannel::Token(super::token::NO_TOKEN))?;
         authorization.set_sensitive(true);
         Ok(Rest {
-            http: Http::new("Discord")?,
+            http: Http::new("Discord", &base)?,
             base,
             authorization,
             limiter: OnceLock::new(),

@@ -1,10 +1,10 @@
 //! What Discord sends, as far as it is needed. Read leniently: a field that Discord adds or changes must not lose a message.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_core::chat::{Attachment, ChannelId, Click, Incoming, MessageId, UserId};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use twilight_model::channel::message::MessageFlags;
 
@@ -64,10 +64,60 @@ pub(super) struct Message {
     mentions: Vec<User>,
     referenced_message: Option<Box<Message>>,
     #[serde(default)]
-    pub attachments: Vec<File>,
+    attachments: Vec<File>,
     #[serde(default)]
     flags: Value,
     interaction_metadata: Option<IgnoredAny>,
+    /// What was forwarded.
+    #[serde(default, deserialize_with = "lenient")]
+    message_snapshots: Vec<Snapshot>,
+    #[serde(default, deserialize_with = "lenient")]
+    poll: Option<Poll>,
+    #[serde(default, deserialize_with = "lenient")]
+    sticker_items: Vec<Sticker>,
+    /// When it was heard, if that was as it was said.
+    #[serde(skip)]
+    live: Option<Instant>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Snapshot {
+    message: Forwarded,
+}
+
+#[derive(Debug, Deserialize)]
+struct Forwarded {
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    attachments: Vec<File>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Poll {
+    question: Line,
+    #[serde(default)]
+    answers: Vec<Answer>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    poll_media: Line,
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sticker {
+    name: String,
+}
+
+/// Nothing, if it is not what it was.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(de: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(de)?).unwrap_or_default())
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,18 +140,43 @@ impl Message {
         matches!(self.kind, PLAIN | REPLY) && !hidden && self.interaction_metadata.is_none()
     }
 
+    pub(super) fn heard(self, live: Option<Instant>) -> Message {
+        Message { live, ..self }
+    }
+
+    /// Its files, and those of what it forwards.
+    pub(super) fn files(&mut self) -> Vec<File> {
+        let forwarded = self.message_snapshots.iter_mut().flat_map(|snapshot| snapshot.message.attachments.drain(..));
+        self.attachments.drain(..).chain(forwarded).collect()
+    }
+
+    /// What it says, and in brackets what it has beside its text. What is forwarded is somebody else's: it is no command.
+    fn text(&self, bot: &str) -> String {
+        let mut parts = vec![without_name(&self.content, bot).to_owned()];
+        parts.extend(self.message_snapshots.iter().map(|s| format!("[forwarded]\n{}", s.message.content)));
+        if let Some(Poll { question, answers }) = &self.poll {
+            let answers = answers.iter().filter_map(|answer| answer.poll_media.text.as_deref());
+            let answers = answers.collect::<Vec<_>>().join(" / ");
+            parts.push(format!("[poll: {}: {answers}]", question.text.as_deref().unwrap_or_default()));
+        }
+        parts.extend(self.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name)));
+        parts.retain(|part| !part.is_empty());
+        parts.join("\n\n").trim_end().to_owned()
+    }
+
     /// As one that came in; what is not written by anybody counts as a program's.
-    pub(super) fn incoming(self, place: Place, bot: &str) -> Incoming {
+    pub(super) fn incoming(mut self, place: Place, bot: &str) -> Incoming {
+        let (text, files) = (self.text(bot), self.files());
         let us = |user: &User| user.id.as_str() == bot;
         let answered = self.referenced_message.as_ref().is_some_and(|to| us(&to.author));
         let at = time_of(self.id.as_str());
         Incoming {
             mentions_us: answered || self.mentions.iter().any(us),
             bot: self.author.bot || self.webhook_id.is_some() || !WRITTEN.contains(&self.kind),
-            text: without_name(&self.content, bot).to_owned(),
-            attachments: self.attachments.into_iter().map(File::attachment).collect(),
+            text: if text.is_empty() && files.is_empty() { "[a message without text]".to_owned() } else { text },
+            attachments: files.into_iter().map(File::attachment).collect(),
             at,
-            age: Duration::from_millis(unix_ms().saturating_sub(at)),
+            age: age(at, self.live),
             ..written(self.id, self.channel_id, place, self.author)
         }
     }
@@ -145,6 +220,9 @@ pub(super) struct Interaction {
     message: Option<Message>,
     #[serde(default)]
     data: Data,
+    /// When it was heard, if that was as it was done.
+    #[serde(skip)]
+    live: Option<Instant>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,6 +248,10 @@ const COMMAND: u64 = 2;
 const COMPONENT: u64 = 3;
 
 impl Interaction {
+    pub(super) fn heard(self, live: Option<Instant>) -> Interaction {
+        Interaction { live, ..self }
+    }
+
     pub(super) fn is_command(&self) -> bool {
         self.kind == COMMAND
     }
@@ -183,7 +265,7 @@ impl Interaction {
         match (self.kind, self.data) {
             (COMMAND, Data { name: Some(name), .. }) => {
                 let at = time_of(self.id.as_str());
-                let age = Duration::from_millis(unix_ms().saturating_sub(at));
+                let age = age(at, self.live);
                 let command = Incoming { text: format!("/{name}"), at, age, ..written(self.id, id, place, user) };
                 Some(Acted::Command(Box::new(command)))
             }
@@ -200,6 +282,11 @@ impl Interaction {
             _ => None,
         }
     }
+}
+
+/// How late it is heard what was said at a moment: clocks differ, so they count only for what was not heard at once.
+fn age(at: u64, live: Option<Instant>) -> Duration {
+    live.map_or_else(|| Duration::from_millis(unix_ms().saturating_sub(at)), |heard| heard.elapsed())
 }
 
 /// When an id was made, in milliseconds since 1970.
@@ -244,6 +331,9 @@ mod tests {
         let odd = r#"{"id":"9","channel_id":"8","author":{"id":"7"},"flags":"new","poll":{"x":[1]},"type":6,"components":[{"type":99}]}"#;
         let message: Message = serde_json::from_str(odd).unwrap();
         let incoming = message.incoming(Place { parent: None, direct: false }, "1");
-        assert_eq!((incoming.id.as_str(), incoming.bot, incoming.text.as_str()), ("9", true, ""));
+        assert_eq!(
+            (incoming.id.as_str(), incoming.bot, incoming.text.as_str()),
+            ("9", true, "[a message without text]")
+        );
     }
 }

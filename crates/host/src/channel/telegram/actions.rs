@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::Telegram;
 use super::outcome::{self, Refused};
 use super::updates::Conversation;
-use crate::channel::Examined;
+use super::{Telegram, plain};
 use crate::channel::http::NotFetched;
+use crate::channel::{Examined, answered};
 
 #[derive(Deserialize)]
 struct Sent {
@@ -35,8 +35,8 @@ const ANSWER: usize = 200;
 impl Telegram {
     async fn post(&self, draft: &Draft) -> Result<MessageId, SendError> {
         let mut body = Conversation::read(&draft.channel)?.body();
-        body["text"] = draft.text.as_str().into();
-        if let Some(id) = draft.reply_to.as_ref().and_then(number) {
+        says(&mut body, &draft.text);
+        if let Some(id) = answered::<i64>(draft) {
             body["reply_parameters"] = json!({"message_id": id, "allow_sending_without_reply": true});
         }
         if !draft.buttons.is_empty() {
@@ -69,7 +69,7 @@ impl Telegram {
 
     pub(super) async fn change(&self, channel: &ChannelId, message: &MessageId, text: &str) -> Result<(), SendError> {
         let mut body = addressed(channel, message)?;
-        body["text"] = text.into();
+        says(&mut body, text);
         match self.call::<IgnoredAny>("editMessageText", body, limits::CHANNEL_SEND).await {
             Ok(_) => Ok(()),
             Err(Refused::Said { code: 400, said, .. }) if said.contains("message is not modified") => Ok(()),
@@ -96,6 +96,9 @@ impl Telegram {
     }
 
     pub(super) async fn answer_click(&self, click: &str, text: &str) {
+        if !self.clicks.lock().iter().any(|heard| heard == click) {
+            return;
+        }
         let text: String = text.chars().take(ANSWER).collect();
         self.gesture("answerCallbackQuery", Ok(json!({"callback_query_id": click, "text": text}))).await;
     }
@@ -132,6 +135,13 @@ pub(super) fn number(message: &MessageId) -> Option<i64> {
 
 pub(super) fn message_id(id: i64) -> Option<MessageId> {
     MessageId::parse(&id.to_string()).ok()
+}
+
+/// Nobody is mentioned by it, and nothing in it is looked up.
+fn says(body: &mut Value, text: &str) {
+    body["text"] = text.into();
+    body["entities"] = plain::entities(text).into();
+    body["link_preview_options"] = json!({"is_disabled": true});
 }
 
 /// The body of a request about a message.

@@ -6,6 +6,7 @@
 
 mod actions;
 mod outcome;
+mod plain;
 mod updates;
 
 use std::collections::VecDeque;
@@ -44,6 +45,8 @@ pub struct Telegram {
     bot: String,
     /// By which people name it, without the `@`, once it is known.
     name: Mutex<Option<String>>,
+    /// The last clicks.
+    clicks: Mutex<VecDeque<String>>,
     /// Nonces of the last messages of which nobody knows whether they were sent.
     doubted: Mutex<VecDeque<String>>,
 }
@@ -79,8 +82,8 @@ impl Telegram {
     pub fn new(token: SecretString, base_url: Option<&Url>) -> Result<Telegram, BadChannel> {
         let bot = bot_of(token.expose_secret()).ok_or(NO_TOKEN)?.to_owned();
         let base = super::address(base_url, API)?;
-        let (name, doubted) = (Mutex::default(), Mutex::default());
-        Ok(Telegram { http: Http::new("Telegram")?, base, token, bot, name, doubted })
+        let (name, clicks, doubted) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Telegram { http: Http::new("Telegram", &base)?, base, token, bot, name, clicks, doubted })
     }
 
     /// The bot's id.

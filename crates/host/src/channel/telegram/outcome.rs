@@ -51,6 +51,11 @@ impl Refused {
             Refused::Said { code: code @ (401 | 403 | 404), .. } => {
                 Failed::ForGood(format!("Telegram does not accept the bot's token ({code})"))
             }
+            Refused::Said { code: 409, said, .. } if said.contains("webhook") => {
+                let why =
+                    "Telegram gives the bot's messages to a webhook; whoever set it takes it away with deleteWebhook";
+                Failed::UsedElsewhere(why.into())
+            }
             Refused::Said { code: 409, said, .. } => {
                 Failed::UsedElsewhere(format!("the bot is used elsewhere: {said}"))
             }

@@ -284,3 +284,55 @@ async fn a_chat_says_its_name() {
     let refused = bot.examine(&channel("-2")).await.unwrap_err();
     assert!(matches!(refused, SendError::Permanent { scope: Scope::Channel, .. }), "{refused:?}");
 }
+
+#[tokio::test]
+async fn nobody_is_mentioned_no_command_is_offered_and_nothing_is_looked_up() {
+    let (service, bot) = stand().await;
+    let text = "🛠️ ask @ann_lee or /stop; npm i @types/node from /usr/lib, see https://t.me/x and a@example.com";
+    let sent = bot.send(&draft("-100", text)).await.unwrap();
+    let post = service.seen().posts[0].clone();
+    assert_eq!((post.text.as_str(), post.alive, post.previews), (text, Vec::new(), false));
+    bot.edit(&channel("-100"), &sent, &"@bob ".repeat(200)).await.unwrap();
+    let post = service.seen().posts[0].clone();
+    assert_eq!((post.alive, post.previews), (Vec::new(), false));
+}
+
+#[tokio::test]
+async fn what_is_answered_may_be_named_with_its_channel() {
+    let (service, bot) = stand().await;
+    for (id, answered) in [("9", Some(9)), ("-100/5/9", Some(9)), ("-100/9", None), ("latest", None)] {
+        let reply_to = MessageId::parse(id).ok();
+        bot.send(&Draft { reply_to, ..draft("-100/5", "yes") }).await.unwrap();
+        assert_eq!(service.seen().posts.pop().unwrap().reply_to, answered, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_that_gets_the_messages_is_named() {
+    let (service, bot) = stand().await;
+    service.webhook();
+    let Err(Failed::UsedElsewhere(why)) = bot.connect().await else { panic!() };
+    assert!(why.contains("deleteWebhook"), "{why}");
+}
+
+/// The environment of a process cannot be changed safely from within, so the test runs itself in another one.
+#[tokio::test]
+async fn a_service_on_this_machine_is_not_asked_through_a_proxy() {
+    const INSIDE: &str = "HOLDFAST_TEST_BEHIND_A_PROXY";
+    if std::env::var_os(INSIDE).is_some() {
+        let (_service, bot) = stand().await;
+        bot.connect().await.unwrap();
+        bot.reset();
+        return bot.connect().await.unwrap();
+    }
+    let name = std::thread::current().name().unwrap().to_owned();
+    let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
+    // Nothing listens there.
+    for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        again.env(variable, "http://127.0.0.1:9");
+    }
+    again.env_remove("NO_PROXY").env_remove("no_proxy").env(INSIDE, "1");
+    let ran = again.args([name.as_str(), "--exact", "--nocapture"]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use holdfast_core::chat::{Attachment, ChannelId, Click, Incoming, SendError, UserId};
+use holdfast_core::limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -121,7 +122,7 @@ impl Update {
     /// Nothing, if it is of a kind nobody asked for.
     pub(super) fn read(update: Value) -> Option<Update> {
         let read = serde_json::from_value(update);
-        read.inspect_err(|why| tracing::warn!(%why, "an update of Telegram's cannot be read")).ok()
+        read.inspect_err(|_| tracing::warn!("an update of Telegram's cannot be read")).ok()
     }
 }
 
@@ -175,6 +176,11 @@ impl Telegram {
         let (channel, parent) = message.conversation().names()?;
         let (user, name) = pressed.from.names()?;
         let (id, button) = (pressed.id, pressed.data?);
+        let mut clicks = self.clicks.lock();
+        clicks.push_back(id.clone());
+        if clicks.len() > limits::CHANNEL_CLICKS {
+            clicks.pop_front();
+        }
         let (direct, message) = (message.chat.kind == "private", message_id(message.message_id)?);
         Some(Click { id, message, channel, parent, direct, user, name, button })
     }

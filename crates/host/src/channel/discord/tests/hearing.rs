@@ -1,6 +1,7 @@
 //! What is heard.
 
-use holdfast_testkit::discord::{Fault, Written};
+use holdfast_testkit::discord::{Break, Fault, Written};
+use serde_json::json;
 
 use super::*;
 
@@ -155,4 +156,47 @@ async fn many_messages_come_in_order_however_slowly_they_are_taken() {
         assert_eq!(ears.message().await.text, n.to_string());
     }
     assert_eq!(service.seen().identified.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_message_has_beside_its_text_is_said_and_what_is_forwarded_is_no_command() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    let file = json!({"id": "77", "filename": "log.txt", "size": 3, "url": "https://cdn.discordapp.com/log.txt"});
+    let forwarded = |text: &str| json!({"message_snapshots": [{"message": {"content": text, "attachments": [file]}}]});
+    let answers =
+        json!([{"answer_id": 1, "poll_media": {"text": "yes"}}, {"answer_id": 2, "poll_media": {"text": "no"}}]);
+    let poll = json!({"poll": {"question": {"text": "go?"}, "answers": answers}});
+    let sticker = json!({"sticker_items": [{"id": "1", "name": "wave", "format_type": 1}]});
+    for (text, more, heard, files) in [
+        ("", forwarded("/stop"), "[forwarded]\n/stop", 1),
+        ("", forwarded(""), "[forwarded]", 1),
+        ("", poll, "[poll: go?: yes / no]", 0),
+        ("hi", sticker, "hi\n\n[sticker: wave]", 0),
+        ("", json!({"embeds": [{}]}), "[a message without text]", 0),
+    ] {
+        service.write(place, ann, Written { text: text.into(), more, ..Written::default() });
+        let incoming = ears.message().await;
+        assert_eq!((incoming.text.as_str(), incoming.attachments.len()), (heard, files));
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_missed_is_late() {
+    let stand = stand().await;
+    let service = &stand.service;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let mut ears = stand.listen().await;
+    service.clock(Duration::from_secs(3600));
+    service.write(place, ann, "now");
+    assert!(ears.message().await.age < PATIENCE, "by whatever clock");
+    service.slash(place, ann, "stop");
+    assert!(ears.message().await.age < PATIENCE);
+    service.mute(true);
+    service.write(place, ann, "missed");
+    service.disturb("a", Break::Drop);
+    service.mute(false);
+    assert!(ears.message().await.age > Duration::from_secs(3500));
 }

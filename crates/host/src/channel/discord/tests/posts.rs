@@ -138,3 +138,42 @@ async fn signs_are_shown_and_taken_away_by_their_exact_characters() {
     assert_eq!(seen.typing, [("a".to_owned(), place)]);
     assert_eq!(seen.reactions[&written], ["🛠️"]);
 }
+
+#[tokio::test]
+async fn what_is_answered_may_be_named_with_its_channel_and_anything_else_is_no_reason_to_lose_the_words() {
+    let Stand { service, bot, .. } = stand().await;
+    service.limit(None);
+    let (ann, place) = (service.person("ann"), service.channel());
+    let asked = service.write(place, ann, "go?");
+    for (id, answered) in [
+        (asked.to_string(), Some(asked)),
+        (format!("{place}/{asked}"), Some(asked)),
+        (format!("1/{asked}"), None),
+        ("latest".to_owned(), None),
+        ("99999999999999999999999".to_owned(), None),
+    ] {
+        let reply_to = MessageId::parse(&id).ok();
+        bot.send(&Draft { reply_to, ..draft(place, &format!("{:.9}", id.len())) }).await.unwrap();
+        assert_eq!(service.seen().posts.pop().unwrap().reply_to, answered, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_read_back_an_answer_is_posted_as_a_message() {
+    let Stand { service, bot, .. } = stand().await;
+    let (ann, place) = (service.person("ann"), service.channel());
+    let asked = service.write(place, ann, "go?");
+    service.forget(place);
+    bot.send(&Draft { reply_to: Some(message(asked)), ..draft(place, "yes") }).await.unwrap();
+    assert_eq!(service.seen().texts(place), ["yes"]);
+}
+
+#[tokio::test]
+async fn what_addresses_lead_to_is_not_looked_up() {
+    let Stand { service, bot, .. } = stand().await;
+    let place = service.channel();
+    let sent = bot.send(&draft(place, "https://example.com/once")).await.unwrap();
+    assert!(!service.seen().posts[0].previews);
+    bot.edit(&channel(place), &sent, "https://example.com/twice").await.unwrap();
+    assert!(!service.previews(place, sent.as_str().parse().unwrap()));
+}
