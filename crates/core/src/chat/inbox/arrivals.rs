@@ -30,6 +30,9 @@ impl Catching {
     }
 }
 
+/// What whoever is not heard is told alone.
+const NOT_HERE: &str = "You may not do this here.";
+
 /// Buttons that send a message again.
 const AGAIN: &str = "again:";
 
@@ -143,6 +146,10 @@ impl Inbox {
     fn pass(&mut self, now: Now, incoming: Incoming, counts: bool) {
         let verdict = self.access.message(&incoming).map(|rule| rule.binding.clone());
         let (channel, message) = (incoming.channel.clone(), incoming.id.clone());
+        if !counts {
+            let text = if verdict.is_ok() { format!("Heard: {}", incoming.text.trim()) } else { NOT_HERE.to_owned() };
+            self.out.push_back(Output::Answer { click: message.to_string(), text });
+        }
         if verdict == Err(Refusal::Channel) {
             if incoming.direct && !incoming.bot {
                 self.meet(now, &incoming);
@@ -212,8 +219,7 @@ impl Inbox {
     /// The same gate; then the inbox's own buttons.
     pub(super) fn clicked(&mut self, now: Now, click: Click) {
         if self.access.click(&click).is_err() {
-            let text = "You may not do this here.".to_owned();
-            return self.out.push_back(Output::Answer { click: click.id, text });
+            return self.out.push_back(Output::Answer { click: click.id, text: NOT_HERE.to_owned() });
         }
         let Some(seq) = click.button.strip_prefix(AGAIN) else {
             return self.out.push_back(Output::Clicked(click));

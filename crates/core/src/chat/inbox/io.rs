@@ -137,9 +137,9 @@ pub enum Output {
     },
     /// Have the outbox say this.
     Say(Key, Draft),
-    /// Answer a click so that only that person sees it.
+    /// Answer a click, or a command that came as something else than a message, so that only that person sees it.
     Answer {
-        /// [`Click::id`].
+        /// [`Click::id`], or that of the command.
         click: String,
         /// In plain words.
         text: String,

@@ -56,6 +56,24 @@ fn a_stranger_who_clicks_is_told_so_and_nothing_else_happens() {
     assert_eq!(world.out[1], Output::Clicked(click("ask:1:allow", "ann")));
 }
 
+#[test]
+fn whoever_asks_something_of_the_bot_is_told_alone_whether_it_counts() {
+    let mut world = World::new(Adapter::Inbox);
+    let told = |world: &mut World| match world.out.drain(..).find(|output| matches!(output, Output::Answer { .. })) {
+        Some(Output::Answer { click, text }) => Some((click, text)),
+        _ => None,
+    };
+    let elsewhere = Incoming { channel: channel("c9"), ..message(2, "/stop") };
+    for asked in [Incoming { author: user("bob"), ..message(1, "/stop") }, elsewhere] {
+        world.hear(asked.clone());
+        assert_eq!(told(&mut world), Some((asked.id.to_string(), "You may not do this here.".to_owned())));
+    }
+    world.hear(message(3, "/stop"));
+    assert_eq!(told(&mut world), Some((message(3, "").id.to_string(), "Heard: /stop".to_owned())));
+    world.hear(Incoming { author: user("bob"), ..message(4, "hello") });
+    assert_eq!(told(&mut world), None);
+}
+
 fn stranger(n: u64, who: &str) -> Incoming {
     Incoming { author: user(who), author_name: who.to_owned(), mentions_us: true, ..message(n, "it is me") }
 }
