@@ -195,7 +195,7 @@ fn a_command_that_was_missed_for_long_is_not_carried_out() {
     let mut world = World::new(Adapter::Command);
     world.hear(Incoming { age: limits::INBOX_COMMAND_AGE + S, ..message(1, "/stop") });
     assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
-    assert_eq!((world.out.len(), world.rows[&1].standing), (0, Standing::Done));
+    assert_eq!((world.commands(), world.rows[&1].standing), (vec![], Standing::Done));
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn where_nothing_reaches_the_agent_a_message_is_answered_and_not_kept_but_the_bo
     assert_eq!(world.sayings(), ["This channel only shows what its agent says; nobody reads this."]);
     assert_eq!(world.said[0].1.reply_to, Some(MessageId::parse("000001").unwrap()));
     world.hear(message(2, "/status"));
-    let [Output::Command { command, message }] = &world.out[..] else { panic!("{:?}", world.out) };
-    assert_eq!((*command, &*message.binding, world.rows.len()), (Command::Status, "agent", 1));
+    assert_eq!(world.commands(), [(Command::Status, 1)]);
+    assert_eq!((&*world.rows[&1].binding, world.rows.len()), ("agent", 1));
 }
 
 #[test]
