@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Part;
 use super::line::{Said, items, text};
+use super::{Part, is_session};
 
 pub(super) fn read(line: &Value) -> Said {
     let parts = match text(line, "type") {
@@ -12,7 +12,8 @@ pub(super) fn read(line: &Value) -> Said {
         _ => Vec::new(),
     };
     let sidechain = line.get("isSidechain").and_then(Value::as_bool).unwrap_or(false);
-    Said { session: text(line, "sessionId").map(str::to_owned), sidechain, parts }
+    let session = text(line, "sessionId").filter(|id| is_session(id));
+    Said { session: session.map(str::to_owned), sidechain, parts }
 }
 
 fn assistant(line: &Value) -> Vec<Part> {

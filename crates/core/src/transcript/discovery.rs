@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::is_session;
 use super::line::text;
 use crate::limits;
 
@@ -31,7 +32,7 @@ pub struct SessionRecord {
 impl SessionRecord {
     /// Reads one; nothing, if it is none.
     pub fn read(bytes: &[u8]) -> Option<SessionRecord> {
-        serde_json::from_slice(bytes).ok()
+        serde_json::from_slice(bytes).ok().filter(|record: &SessionRecord| is_session(&record.session_id))
     }
 
     /// A person sits before it.
@@ -62,7 +63,7 @@ impl Origin {
         if text(&line, "type") == Some("session_meta") {
             let meta = line.get("payload")?;
             return Some(Origin {
-                session: text(meta, "id")?.to_owned(),
+                session: text(meta, "id").filter(|id| is_session(id))?.to_owned(),
                 cwd: text(meta, "cwd")?.to_owned(),
                 interactive: matches!(text(meta, "source"), Some("cli" | "vscode")),
             });
@@ -70,7 +71,7 @@ impl Origin {
         let of_agent = line.get("isSidechain").and_then(Value::as_bool) == Some(true);
         let of_script = text(&line, "entrypoint").is_some_and(|from| from.starts_with("sdk"));
         Some(Origin {
-            session: text(&line, "sessionId")?.to_owned(),
+            session: text(&line, "sessionId").filter(|id| is_session(id))?.to_owned(),
             cwd: text(&line, "cwd")?.to_owned(),
             interactive: !of_agent && !of_script,
         })

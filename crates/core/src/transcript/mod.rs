@@ -23,12 +23,21 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use crate::limits;
+
 pub use bookmark::Bookmark;
 pub use cursor::{Cursor, FileId, Look, Place};
 pub use extract::{Extraction, Piece, Turn, join};
 pub use follow::Follow;
 pub use io::{Binding, FollowView, Input, Output, Start, Told};
 pub use line::{Line, read_line};
+
+/// Whether this may be the id of a session: letters, digits, `-` and `_`, the first a letter or digit, at most
+/// [`limits::CHAT_ID_MAX`] bytes. Anything else would be an option or a path for a program that is given it.
+pub fn is_session(id: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+    id.len() <= limits::CHAT_ID_MAX && id.bytes().all(fits) && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
 
 /// One line that says something.
 #[derive(Debug, Clone, PartialEq)]

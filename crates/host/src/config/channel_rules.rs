@@ -2,6 +2,7 @@
 
 use holdfast_core::chat::{ChannelId, UserId};
 use holdfast_core::limits;
+use holdfast_core::transcript::is_session;
 
 use super::channel::{BindingConfig, ChannelConfig, ChannelService, Delivery};
 
@@ -83,7 +84,7 @@ fn check_binding(service: Option<ChannelService>, binding: &BindingConfig, befor
             return wrong(key, "name it from the root on, or with ~ for the home folder");
         }
     }
-    if binding.session.as_ref().is_some_and(|session| session.is_empty() || session.contains(['/', '\\'])) {
+    if binding.session.as_deref().is_some_and(|session| !is_session(session)) {
         return wrong("session", "the id of a session");
     }
     if let Some(person) = binding.people.iter().find(|person| !is_person(service, person)) {
@@ -211,6 +212,7 @@ mod tests {
             (BOUND.replace("/srv", "srv"), "4:1: name it from the root on, or with ~ for the home folder"),
             (format!("{BOUND}session = \"a\"\ntranscript = \"/t\""), "5:1: a session or a transcript, not both"),
             (format!("{BOUND}session = \"../a\""), "5:1: the id of a session"),
+            (format!("{BOUND}session = \"--resume\""), "5:1: the id of a session"),
             (format!("{BOUND}people = [\"\"]"), "5:1: \"\" is no person's id"),
             (format!("{BOUND}deliver = \"command\""), "5:1: \"command\" needs `command`: a program and its arguments"),
             (format!("{BOUND}deliver = \"tmux\""), "5:1: \"tmux\" needs `pane`, as `tmux -t` takes it"),

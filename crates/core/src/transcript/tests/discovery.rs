@@ -1,4 +1,6 @@
+use crate::limits;
 use crate::transcript::discovery::{Candidate, Claim, Origin, Process, SessionRecord, best, slugs};
+use crate::transcript::is_session;
 
 const NOW: u64 = 1_796_092_000_000;
 
@@ -147,4 +149,21 @@ fn the_first_line_of_claude_code_that_says_where_it_works_names_its_session_and_
     let agent = person.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
     assert_eq!(agent.lines().find_map(|line| Origin::read(line.as_bytes())), Some(script));
     assert_eq!(Origin::read(br#"{"type":"user","message":{"content":"hello"}}"#), None);
+}
+
+#[test]
+fn what_a_program_would_take_for_an_option_is_no_session() {
+    let long = "a".repeat(limits::CHAT_ID_MAX + 1);
+    for id in ["", "-x", "--dangerously-skip-permissions", "_x", "a b", "../a", "a\0", &long] {
+        assert!(!is_session(id), "{id:?}");
+        let line = serde_json::json!({"sessionId": id, "cwd": "/w", "type": "user"}).to_string();
+        assert_eq!((Origin::read(line.as_bytes()), SessionRecord::read(line.as_bytes())), (None, None), "{id:?}");
+        let meta = serde_json::json!({"type": "session_meta", "payload": {"id": id, "cwd": "/w"}}).to_string();
+        assert_eq!(Origin::read(meta.as_bytes()), None, "{id:?}");
+        let said = serde_json::json!({"type": "user", "sessionId": id, "message": {"content": "hi"}});
+        assert_eq!(crate::transcript::claude::read(&said).session, None, "{id:?}");
+    }
+    for id in ["s1", "5f0c1c1e-3d2b-4c59-9b43-2c6f2a1c7f10", "A_b-"] {
+        assert!(is_session(id), "{id}");
+    }
 }
