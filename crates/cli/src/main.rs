@@ -22,7 +22,10 @@ fn main() -> ExitCode {
     }
     // First of all: everything that speaks TLS takes the process's provider. Only a second call fails.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
     let json = cli.folders.json;
     let runtime = match holdfast_host::runtime::build() {
         Ok(runtime) => runtime,
@@ -37,5 +40,17 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => failure.tell(json),
+    }
+}
+
+/// What clap says of a wrong command line, or of what was asked of it.
+fn misread(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let mut words = std::env::args_os().skip_while(|word| word != "channel");
+    // Of a hook, 2 means that the tool must not run.
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if words.any(|word| word == "ask") => ExitCode::FAILURE,
+        _ => ExitCode::from(2),
     }
 }

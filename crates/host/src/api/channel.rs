@@ -121,6 +121,8 @@ pub enum AskAnswer {
     Withdrawn,
     /// Nobody can be asked.
     CannotAsk,
+    /// The agent belongs to no channel.
+    NotBound,
 }
 
 /// The prompt is of no use any more.
@@ -165,8 +167,7 @@ async fn fetch(State(resident): State<Resident>, body: Body) -> Result<Json<Vec<
 /// Answers when the prompt has ended. Whoever asked being gone withdraws it.
 async fn ask(State(resident): State<Resident>, body: Body) -> Result<Json<AskAnswer>, Refusal> {
     let AskPerson { at, request, tool, description, preview, left_out } = read(body)?;
-    // An agent that belongs to no channel asks at its terminal, at once.
-    let Ok(binding) = place(&resident, &at).await else { return Ok(Json(AskAnswer::CannotAsk)) };
+    let Ok(binding) = place(&resident, &at).await else { return Ok(Json(AskAnswer::NotBound)) };
     let desk = resident.desk();
     // Somebody's session is nobody else's, even if both should have the same name.
     let session = at.session.map(|session| format!("{binding}/{session}"));

@@ -1,6 +1,7 @@
 //! What processes of agents ask the holder.
 
 use futures_util::Stream;
+use holdfast_core::limits;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -47,10 +48,24 @@ impl Holder {
         self.agent("fetch", order).await
     }
 
-    /// Asks a person; answers when that has ended.
+    /// Asks a person; answers when that has ended, or with the code `silent` when the holder does not answer anything within
+    /// [`limits::ASK_PLACE`].
     pub async fn ask(&self, order: &AskPerson) -> Result<AskAnswer, CommandError> {
-        // As long as the prompt may wait: the connection tells that the holder lives.
-        answer(self.request(Method::POST, "/api/channel/ask").json(order)).await
+        tokio::select! {
+            answer = answer(self.request(Method::POST, "/api/channel/ask").json(order)) => answer,
+            () = self.hangs() => Err(CommandError::new("silent", "the running Holdfast does not answer")),
+        }
+    }
+
+    /// Comes when the holder lives and does not answer. One that went ends whatever else is asked of it.
+    async fn hangs(&self) {
+        loop {
+            let asked = answer::<Value>(self.request(Method::GET, "/api/status"));
+            if tokio::time::timeout(limits::ASK_PLACE, asked).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(limits::ASK_PLACE).await;
+        }
     }
 
     /// Takes a question back.
@@ -64,6 +79,6 @@ impl Holder {
         order: &impl serde::Serialize,
     ) -> Result<T, CommandError> {
         let request = self.request(Method::POST, &format!("/api/channel/{what}"));
-        answer(request.json(order).timeout(holdfast_core::limits::API_ANSWER)).await
+        answer(request.json(order).timeout(limits::API_ANSWER)).await
     }
 }

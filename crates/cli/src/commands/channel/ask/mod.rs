@@ -1,7 +1,8 @@
 //! `channel ask`: an agent's hook. A person decides in the channel whether a tool may run.
 //!
 //! It reads what Claude Code gives a `PreToolUse` or `PermissionRequest` hook, and answers in that hook's shape. Where
-//! nobody can be asked, or nobody answers, the terminal decides as it would without a hook.
+//! nobody can be asked, or nobody answers, a person decides at the terminal. For an agent that belongs to no channel
+//! everything is as it would be without a hook.
 
 mod preview;
 
@@ -73,6 +74,9 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
         _ = signals.recv() => return withdrawn(&dirs, request).await,
         () = orphaned() => return withdrawn(&dirs, request).await,
     };
+    if let (AskAnswer::NotBound, Some(name)) = (&answer, &order.at.binding) {
+        return Err(Failure::plain(format!("there is no binding {name}")));
+    }
     if let Some(answer) = shape(&hook, &answer) {
         print::json(&answer)?;
     }
@@ -110,7 +114,7 @@ async fn withdrawn(dirs: &Dirs, request: String) -> Result<(), Failure> {
             let _ = holder.withdraw(&order).await;
         }
     };
-    let _ = tokio::time::timeout(limits::API_ANSWER, told).await;
+    let _ = tokio::time::timeout(2 * limits::AGENT_AGAIN, told).await;
     Err(Failure::plain("ended before anybody answered"))
 }
 
@@ -137,6 +141,7 @@ fn shape(hook: &Hook, answer: &AskAnswer) -> Option<Value> {
         AskAnswer::Answered { by, .. } => (Some(true), format!("{by} allowed it in the channel")),
         AskAnswer::Expired => (None, "nobody answered in the channel".to_owned()),
         AskAnswer::Withdrawn => (None, "the question in the channel was taken back".to_owned()),
+        AskAnswer::NotBound => return None,
         AskAnswer::CannotAsk => (None, "nobody can be asked in the channel".to_owned()),
     };
     if hook.hook_event_name != "PermissionRequest" {
@@ -195,6 +200,13 @@ mod tests {
         assert_eq!(decision(by(Verdict::Deny))["permissionDecision"], "deny");
         for nobody in [AskAnswer::Expired, AskAnswer::Withdrawn, AskAnswer::CannotAsk] {
             assert_eq!(decision(nobody)["permissionDecision"], "ask");
+        }
+    }
+
+    #[test]
+    fn an_agent_of_no_channel_goes_on_as_if_there_were_no_hook() {
+        for event in ["PreToolUse", "PermissionRequest"] {
+            assert_eq!(shape(&hook(event, false), &AskAnswer::NotBound), None);
         }
     }
 
