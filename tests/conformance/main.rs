@@ -9,6 +9,7 @@ mod tasks;
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use holdfast_testkit::oauth::Browser;
 use holdfast_testkit::stand::{ACCOUNT, PASSWORD, RelayStand, Stand, WireKind};
@@ -100,7 +101,16 @@ async fn authorization_server_scenarios() {
     let (mut browser, page) = Browser::open(&authorize).await;
     let page = browser.log_in(&page, ACCOUNT, PASSWORD).await;
     let callback = page.location.expect("a redirect to the suite");
-    let answered = http.get(callback).send().await.expect("the suite listens");
+    // It names the address before it listens there.
+    let listens = async {
+        loop {
+            match http.get(&callback).send().await {
+                Err(refused) if refused.is_connect() => tokio::time::sleep(Duration::from_millis(20)).await,
+                answered => return answered.expect("an answer"),
+            }
+        }
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(20), listens).await.expect("the suite listens");
     assert!(answered.status().is_success());
     let said = content(suite, lines).await.join("\n");
     for passed in ["authorization-server-metadata-endpoint", "authorization-code-grant"] {

@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(set("app --session s-1"), json!({"session": "s-1", "transcript": null}));
         assert_eq!(
             set("app --deliver tmux --pane work:0.1 --mention"),
-            json!({"deliver": "tmux", "command": null, "pane": "work:0.1", "stop_key": null, "mention": true})
+            json!({"deliver": "tmux", "command": null, "pane": "work:0.1", "mention": true})
         );
         assert_eq!(
             set("app --deliver command -- claude -p --resume {session}"),
