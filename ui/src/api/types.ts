@@ -325,9 +325,9 @@ export type Command = { "command": "start",
   backend?: string | null,
   /** The bot's token. */
   token: Secret,
-  /** Another address of the service's API than its own; `https`, or `http` to this machine. */
+  /** Another address of the service's API than its own; `https`, or `http` to this machine. Absent: as configured. */
   base_url?: string | null,
-  /** Another address of Discord's gateway than the one it names itself. */
+  /** Another address of Discord's gateway than the one it names itself. Absent: as configured. */
   gateway_url?: string | null,
 } | { "command": "channel_remove" } | { "command": "channel_bind",
   /** Its name. */
