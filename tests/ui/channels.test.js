@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { Discord } from './support/discord.js';
 import { base, channels, seat } from './support/states.js';
 import { suite } from './support/suite.js';
+import { fromWindow } from './support/typescript.js';
 import { axe, overflow } from './support/window.js';
 
 const { holdfast, scripted } = suite();
@@ -112,7 +113,28 @@ test('the transcript of a binding is changed to one that was found, and what is 
   await form.getByRole('button', { name: 'Save' }).click();
   await form.waitFor({ state: 'detached' });
   const { set } = asked('channel_bind').at(-1);
-  assert.deepEqual([set.project, set.transcript, set.deliver, set.pane], [null, '/home/ann/.codex/sessions/rollout-2.jsonl', 'tmux', 'work:0.1']);
+  assert.deepEqual(set, { project: null, transcript: '/home/ann/.codex/sessions/rollout-2.jsonl' });
+});
+
+test('saving one field of a binding leaves the session it is pinned to, and every other key, alone', async () => {
+  const pinned = { ...BINDING, session: 's-1', project: null, deliver: 'command', command: ['say', `it's "x"`, '--at=a b', ''], pane: null };
+  const { process, page, asked } = await onChannel({ channels: channels() }, { ...CHANNEL, binding: [pinned] });
+  process.answers.channel_bind = { binding: 'app' };
+  await page.getByRole('button', { name: 'Change app' }).click();
+  const form = page.getByRole('form', { name: 'Change app' });
+  await form.getByLabel('Channel ID').fill('1200300400500600701');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.waitFor({ state: 'detached' });
+  assert.deepEqual(asked('channel_bind'), [{ command: 'channel_bind', name: 'app', set: { channel: '1200300400500600701' } }]);
+});
+
+test('a command line is the words it was made of', async () => {
+  const { lineOf, wordsOf } = await fromWindow('panels/channel/argv.ts');
+  const words = ['claude', '-p', 'two words', '', `it's`, 'say "x"', `it's "x"`, '"\'"', '--at=a b', 'C:\\bin\\x', '{session}'];
+  assert.deepEqual(wordsOf(lineOf(words)), words);
+  for (const word of words) assert.deepEqual(wordsOf(lineOf([word])), [word], word);
+  assert.deepEqual(wordsOf(`claude --at="a b" 'c "d"' "e`), ['claude', '--at=a b', 'c "d"', '"e']);
+  assert.deepEqual(wordsOf('  '), []);
 });
 
 test('a test message is posted and named, and a refusal says what to do', async () => {

@@ -1,13 +1,21 @@
-// A command line as a list of words, and back. Quotes keep words together; nothing else is special, because no shell runs it.
+// A command line as a list of words, and back. Quotes keep together what stands in them, wherever in a word they stand; nothing else is
+// special, because no shell runs it.
+
+const WORD = /(?:"[^"]*"|'[^']*'|\S)+/g;
+const PIECE = /"([^"]*)"|'([^']*)'|(\S)/g;
 
 export function wordsOf(text: string): string[] {
-  const words: string[] = [];
-  for (const [, double, single, bare] of text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)) {
-    words.push(double ?? single ?? bare ?? '');
-  }
-  return words;
+  const piece = ([, double, single, bare]: RegExpMatchArray) => double ?? single ?? bare ?? '';
+  return [...text.matchAll(WORD)].map(([word]) => [...word.matchAll(PIECE)].map(piece).join(''));
 }
 
 export function lineOf(words: readonly string[]): string {
-  return words.map((word) => (/^[^\s"']+$/.test(word) ? word : word.includes('"') ? `'${word}'` : `"${word}"`)).join(' ');
+  return words.map(quoted).join(' ');
+}
+
+function quoted(word: string): string {
+  if (/^[^\s"']+$/.test(word)) return word;
+  if (!word.includes('"')) return `"${word}"`;
+  const runs = word.includes("'") ? (word.match(/"+|[^"]+/g) ?? []) : [word];
+  return runs.map((run) => (run.includes('"') ? `'${run}'` : `"${run}"`)).join('');
 }
