@@ -20,6 +20,9 @@ const SILENT: [&str; 3] = ["no response requested", "waiting for user response",
 pub struct Extraction {
     /// Entries of other sessions are passed over; the first one that names a session decides, if nobody did.
     session: Option<String>,
+    /// Somebody decided, so that no entry does.
+    #[serde(default)]
+    named: bool,
     /// Entries from before this time, in milliseconds since 1970, are passed over.
     since: Option<u64>,
     /// The series that the last tool belonged to.
@@ -63,7 +66,15 @@ impl Extraction {
     /// For one session only, and from a time on, where that is known: the copy of a session begins with all that the first one
     /// said, under the copy's name but with the old times.
     pub fn new(session: Option<String>, since: Option<u64>) -> Extraction {
-        Extraction { session, since, ..Extraction::default() }
+        Extraction { named: session.is_some(), session, since, ..Extraction::default() }
+    }
+
+    /// Other text stands at the path from now on: its first session counts, unless somebody decided.
+    pub fn begin_anew(&mut self) {
+        if !self.named {
+            self.session = None;
+        }
+        (self.series, self.edited) = (None, None);
     }
 
     /// Takes the next entry of the transcript.

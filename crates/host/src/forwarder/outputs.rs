@@ -71,15 +71,17 @@ impl Shell {
     /// The only way by which anything is posted.
     fn send(&mut self, now: Now, attempt: outbox::Attempt, draft: Draft) {
         self.signs.handle(now, signs::Input::Says(draft.channel.clone()));
-        if !(self.post.holds)() {
-            (self.post.told)(News::Doubt);
-            let later = SendError::Later("it is not certain that the seat is still this process's".to_owned());
-            return self.outbox.handle(now, outbox::Input::Sent(attempt, Err(later)));
-        }
         self.sending += 1;
-        let backend = Arc::clone(&self.post.backend);
+        let Post { backend, holds, told, .. } = &self.post;
+        let (backend, holds, told) = (Arc::clone(backend), Arc::clone(holds), Arc::clone(told));
         self.doing.spawn(async move {
-            let sent = backend.send(&draft).await;
+            // The folder may be on a disk that does not answer.
+            let sent = if tokio::task::spawn_blocking(move || holds()).await.unwrap_or(false) {
+                backend.send(&draft).await
+            } else {
+                told(News::Doubt);
+                Err(SendError::Later("it is not certain that the seat is still this process's".to_owned()))
+            };
             Event::Sent(attempt, draft.channel, sent)
         });
     }
@@ -208,7 +210,10 @@ impl Shell {
             Output::Say(key, draft) => self.outbox.handle(now, outbox::Input::Say { key, draft }),
             Output::Edit(channel, message, text) => self.edit(channel, message, text),
             Output::Answer { click, text } => self.answer_click(click, text),
-            Output::Ended(request, end) => self.callers.asked(&request, Ok(end)),
+            Output::Ended(request, end) => {
+                self.outbox.handle(now, outbox::Input::TakeBack(asks::key(&request)));
+                self.callers.asked(&request, Ok(end));
+            }
             Output::CannotAsk(request) => self.callers.asked(&request, Err(CannotAsk)),
         }
     }

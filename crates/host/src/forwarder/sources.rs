@@ -140,6 +140,12 @@ impl Shell {
             source.gone = true;
             source.finish();
         }
+        // A binding that comes back looks anew: by then another one may follow what it followed.
+        let stale: Vec<Arc<str>> = self.bound.keys().filter(|name| !kept.contains(&***name)).cloned().collect();
+        for name in stale {
+            self.bound.remove(&name);
+            self.store.unbind(&name);
+        }
         self.sources.retain(|_, source| !source.gone || source.is_following());
         for config in &self.config.clone().bindings {
             let name: Arc<str> = config.name.as_str().into();
@@ -201,9 +207,7 @@ impl Shell {
             return Err(DeskError::Invalid("the path of a transcript must be absolute".to_owned()));
         }
         let (name, transcript) = (Arc::clone(name), real_path(Path::new(transcript)).map_err(DeskError::Invalid)?);
-        if let Some(other) = self.follower_of(&transcript, &name) {
-            return Err(DeskError::Invalid(format!("{other} follows this transcript already")));
-        }
+        self.is_free(&transcript, &name).map_err(DeskError::Invalid)?;
         self.bind(&name, &transcript, true);
         let since = self.turns.unix_ms().saturating_sub(ms(limits::FORWARDER_LOOK));
         self.follow(&name, Next { transcript, session: None, since: Some(since) });
@@ -214,6 +218,13 @@ impl Shell {
     fn follower_of(&self, transcript: &str, other_than: &str) -> Option<&str> {
         let found = self.sources.iter().find(|(name, source)| ***name != *other_than && source.has(transcript));
         found.map(|(name, _)| &**name)
+    }
+
+    fn is_free(&self, transcript: &str, name: &str) -> Result<(), String> {
+        match self.follower_of(transcript, name) {
+            Some(other) => Err(format!("{other} follows this transcript already")),
+            None => Ok(()),
+        }
     }
 
     fn bind(&mut self, name: &Arc<str>, transcript: &Arc<str>, named: bool) {
@@ -268,8 +279,7 @@ impl Shell {
             Ok(transcript) => transcript,
             Err(why) => return self.trouble(name, Some(why)),
         };
-        if let Some(other) = self.follower_of(&transcript, name) {
-            let why = format!("{other} follows this transcript already");
+        if let Err(why) = self.is_free(&transcript, name) {
             return self.trouble(name, Some(why));
         }
         if self.bound.get(name).is_none_or(|bound| bound.transcript != transcript) {
@@ -290,8 +300,7 @@ impl Shell {
 
     /// This was found for a binding that looks for its transcript.
     pub(super) fn found(&mut self, binding: &Arc<str>, looked: UnixMs, found: Vec<Found>) {
-        let free: Vec<Found> =
-            found.into_iter().filter(|found| self.follower_of(&found.path, binding).is_none()).collect();
+        let free: Vec<Found> = found.into_iter().filter(|found| self.is_free(&found.path, binding).is_ok()).collect();
         let Some(source) = self.sources.get_mut(binding) else { return };
         source.looking = false;
         let last = source.looked.replace(looked).filter(|last| *last != looked);
@@ -324,8 +333,11 @@ impl Shell {
         }
     }
 
-    /// Follows this, after what is followed was read to its end.
+    /// Follows this, after what is followed was read to its end; not if another binding does.
     fn follow(&mut self, name: &Arc<str>, next: Next) {
+        if let Err(why) = self.is_free(&next.transcript, name) {
+            return self.trouble(name, Some(why));
+        }
         let Some(source) = self.sources.get_mut(name) else { return };
         if source.transcript() == Some(&next.transcript) {
             return;
@@ -395,7 +407,13 @@ impl Shell {
                 }
             }
             Some(Followed::Told(Told::Awaited)) => self.awaited(&name, true),
-            Some(Followed::Told(_)) => {}
+            Some(Followed::Told(Told::Rotated | Told::Replaced | Told::Truncated)) => {
+                // What was read before was taken before.
+                if let Some(following) = &mut source.following {
+                    following.extraction.begin_anew();
+                }
+            }
+            Some(Followed::Told(Told::LineTooLong)) => {}
             Some(Followed::Finished) | None => {
                 source.following = None;
                 if followed.is_none() && source.next.is_none() {

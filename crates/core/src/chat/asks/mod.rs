@@ -154,7 +154,8 @@ pub fn is_ask(click: &Click) -> bool {
     click.button.starts_with(PREFIX)
 }
 
-fn key(request: &str) -> Key {
+/// What its message is known by in the outbox.
+pub fn key(request: &str) -> Key {
     Key::single(format!("{PREFIX}{request}"))
 }
 

@@ -65,6 +65,29 @@ impl Outbox {
         self.out.push_back(Output::Changed);
     }
 
+    /// Nobody wants to read this any more. What was begun, or may have been by an earlier holder, stays.
+    pub(super) fn take_back(&mut self, key: &Key) {
+        for lane in self.lanes.values_mut() {
+            let rest = lane.queue.iter().skip(lane.begun());
+            let (gone, doubted): (Vec<Key>, Vec<bool>) = rest
+                .filter(|held| held.record.key.same_entry(key))
+                .map(|held| (held.record.key.clone(), held.doubted))
+                .unzip();
+            // If a part of it was said, the rest belongs to that.
+            if gone.first() != Some(key) || doubted.contains(&true) {
+                continue;
+            }
+            if lane.queue.front().is_some_and(|front| front.record.key == *key) {
+                (lane.tries, lane.why) = (0, None);
+            }
+            lane.queue.retain(|held| !held.record.key.same_entry(key));
+            for key in gone {
+                self.commits.add(Change::Skipped(key));
+            }
+            self.out.push_back(Output::Changed);
+        }
+    }
+
     fn record(&mut self, key: Key, channel: &ChannelId, text: String, age: Duration) -> Record {
         self.seq += 1;
         let (seq, generation) = (self.seq, self.generation);

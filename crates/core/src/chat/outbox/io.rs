@@ -53,6 +53,8 @@ pub enum Input {
         /// The nonce is the key's, whatever stands here.
         draft: Draft,
     },
+    /// What was said by this key is not wanted any more: it is not sent, if nothing of it ever was.
+    TakeBack(Key),
     /// Answers [`Output::Send`].
     Sent(Attempt, Result<MessageId, SendError>),
     /// Answers [`Output::Compare`]: what our bot posted there since, oldest first. Nothing, if there is more than

@@ -116,6 +116,7 @@ impl Outbox {
         match input {
             Input::Entries { source, channel, entries, cursor } => self.entries(now, source, channel, entries, cursor),
             Input::Say { key, draft } => self.say(now, key, draft),
+            Input::TakeBack(key) => self.take_back(&key),
             Input::Sent(attempt, result) => self.sent(now, attempt, result),
             Input::Compared(attempt, result) => self.compared(now, attempt, result),
             Input::Committed(ticket, result) => self.committed(now, ticket, result),

@@ -107,7 +107,8 @@ pub enum Change {
         /// Of the holder that sent it.
         generation: u64,
     },
-    /// A prepared message is not sent any more, because it is too old; the line that says so is prepared beside.
+    /// A prepared message is not sent any more: it is too old, and the line that says so is prepared beside, or it was taken
+    /// back.
     Skipped(Key),
     /// A parked or unknown message is prepared again, at this place.
     Again {

@@ -205,3 +205,18 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn where_other_text_stands_at_the_path_its_first_session_counts_unless_somebody_decided() {
+    let by = |session: &str, text: &str| {
+        let mut line = said(text);
+        line["sessionId"] = session.into();
+        line
+    };
+    for (named, then) in [(None, "b"), (Some("s1"), "c")] {
+        let mut extraction = Extraction::new(named.map(str::to_owned), None);
+        assert_eq!(texts_of(&mut extraction, &[by("s1", "a"), by("s2", "other")]), ["a"]);
+        extraction.begin_anew();
+        assert_eq!(texts_of(&mut extraction, &[by("s2", "b"), by("s1", "c")]), [then]);
+    }
+}

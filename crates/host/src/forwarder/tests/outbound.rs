@@ -209,6 +209,32 @@ async fn two_bindings_do_not_follow_one_transcript() {
 }
 
 #[tokio::test]
+async fn a_binding_that_comes_back_does_not_follow_what_another_follows_by_now() {
+    let mut seat = Seat::new();
+    let path = seat.transcript().to_str().unwrap().to_owned();
+    seat.write(&["old"]);
+    let with_path = seat.config.borrow().bindings[0].clone();
+    let first = BindingConfig { transcript: None, ..with_path.clone() };
+    let second = BindingConfig { name: "second".into(), channel: "c2".into(), ..with_path };
+    seat.edit(|config| config.bindings = vec![first.clone()]);
+    seat.serve();
+    seat.hear(Event::Ready).await;
+    seat.desk.bind("agent", &path).await.unwrap();
+    seat.until("the first", |status| status.bindings[0].transcript.is_some()).await;
+    seat.edit(|config| config.bindings = vec![second.clone()]);
+    seat.until("the second", |status| status.bindings[0].name == "second" && status.bindings[0].transcript.is_some())
+        .await;
+    seat.edit(|config| config.bindings = vec![first, second]);
+    seat.until("both", |status| status.bindings.len() == 2).await;
+    seat.write(&["once"]);
+    seat.service.until("it", |world| world.posts.iter().any(|post| post.2 == "once")).await;
+    let status = seat.until("custody", |status| status.bindings[1].waiting_out == 0).await;
+    assert_eq!((&status.bindings[0].transcript, seat.service.texts("c2").last().unwrap().as_str()), (&None, "once"));
+    seat.leave().await;
+    assert!(!seat.service.texts("c1").contains(&"once".to_owned()));
+}
+
+#[tokio::test]
 async fn a_pause_that_the_service_asks_for_is_kept_and_nothing_is_lost_by_it() {
     let mut seat = Seat::new();
     seat.serve_and_follow().await;

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::chat::{CommitError, MessageId, Scope, SendError, Ticket};
+use crate::chat::{CommitError, Draft, MessageId, Scope, SendError, Ticket};
 
 fn refused(scope: Scope) -> Fate {
     Fate::Refused(SendError::Permanent { scope, code: "10003".to_owned(), text: "Unknown Channel".to_owned() })
@@ -285,4 +285,39 @@ fn each_message_waits_for_its_own_commit_and_for_that_of_the_end_before_it() {
     assert_eq!(hand.committed(2), ["send three", "commit 3"], "the end of the first is in the third commit");
     assert_eq!(hand.committed(3), ["send two"]);
     assert_eq!(hand.committed(3), [""; 0], "an answer counts once");
+}
+
+#[test]
+fn what_is_taken_back_before_it_was_sent_is_never_sent_and_what_was_begun_stays() {
+    let mut world = World::new();
+    let say = |name: &str, text: &str| {
+        let draft = Draft {
+            channel: channel("c1"),
+            text: text.to_owned(),
+            nonce: String::new(),
+            reply_to: None,
+            buttons: Vec::new(),
+        };
+        Input::Say { key: Key::single(name), draft }
+    };
+    // The service takes five at once; the sixth waits for its pause.
+    for n in 1..=7 {
+        world.give(say(&format!("p{n}"), &n.to_string()));
+    }
+    world.give(say("p8", &"long ".repeat(600)));
+    assert_eq!(world.service.texts(), ["1", "2", "3", "4", "5"]);
+    for key in ["p1", "p6", "p8", "p9"] {
+        world.give(Input::TakeBack(Key::single(key)));
+    }
+    world.pass(S * 30);
+    assert_eq!(world.service.texts(), ["1", "2", "3", "4", "5", "7"]);
+    world.die();
+    world.pass(S * 300);
+    assert_eq!(world.service.texts().len(), 6);
+    // One that may be there already is not taken back.
+    world.fates.push_back(Fate::AnswerLost);
+    world.give(say("p10", "10"));
+    world.give(Input::TakeBack(Key::single("p10")));
+    world.pass(S * 300);
+    assert_eq!(world.service.texts().last(), Some(&"10"));
 }
