@@ -104,7 +104,7 @@ async fn authorization_server_scenarios() {
     // It names the address before it listens there.
     let listens = async {
         loop {
-            match http.get(&callback).send().await {
+            match http.get(callback.clone()).send().await {
                 Err(refused) if refused.is_connect() => tokio::time::sleep(Duration::from_millis(20)).await,
                 answered => return answered.expect("an answer"),
             }
