@@ -12,6 +12,7 @@ use crate::print;
 
 pub async fn seat(folders: &Folders, command: Seat) -> Result<(), Failure> {
     let dirs = folders.dirs()?;
+    let waits = matches!(command, Seat::Take { wait: true, .. });
     let answer = match command {
         Seat::Show => {
             let holder = running(&dirs).await?.ok_or_else(Failure::not_running)?;
@@ -25,7 +26,11 @@ pub async fn seat(folders: &Folders, command: Seat) -> Result<(), Failure> {
     };
     let status: SeatStatus = serde_json::from_value(answer.clone())
         .map_err(|_| Failure::plain("the running Holdfast gave no answer that this version understands"))?;
-    told(folders, &answer, &sentence(&status))
+    let mut said = sentence(&status);
+    if waits && status.state == SeatState::Standby {
+        said.push_str("; it takes the seat as soon as nobody holds it, `holdfast seat release` ends that");
+    }
+    told(folders, &answer, &said)
 }
 
 fn sentence(s: &SeatStatus) -> String {
@@ -49,6 +54,9 @@ fn sentence(s: &SeatStatus) -> String {
     if let Some(other) = s.holder.as_ref().filter(|h| !h.this) {
         let (host, since) = (print::shown(&other.host), print::moment(other.since));
         parts.push(format!("held by process {} on {host} since {since}, generation {}", other.pid, s.generation));
+    }
+    if s.state == SeatState::Off && s.holder.is_none() {
+        parts.push("`holdfast seat take` takes the seat".to_owned());
     }
     if let Some(next) = s.next_try_at {
         parts.push(format!("next try at {}", print::moment(next)));
@@ -79,6 +87,9 @@ mod tests {
             frozen: false,
         };
         assert_eq!(sentence(&status), "this process speaks for telegram bot 7, generation 3");
+        status.state = SeatState::Off;
+        let said = "this process does not speak for telegram bot 7; `holdfast seat take` takes the seat";
+        assert_eq!(sentence(&status), said);
         (status.state, status.frozen) = (SeatState::Claiming, true);
         assert!(sentence(&status).contains("--force"));
         (status.state, status.reason) = (SeatState::Standby, Some("another process\nholds the seat".into()));

@@ -63,13 +63,14 @@ pub async fn setup(folders: &Folders, args: Setup) -> Result<ExitCode, Failure> 
     let answer = ask(&dirs, Ask::ChannelCheck { channel: None }).await?;
     let found = report(&answer)?;
     told(folders, &answer, found.checks_text().trim_end())?;
+    let ended = if found.ok { ExitCode::SUCCESS } else { Exit::Found.into() };
     let Some(name) = bound else {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(ended);
     };
     if args.test || asks && found.ok && question("Post a test message there?", "yes").await?.starts_with('y') {
         test(folders, &name).await?;
     }
-    Ok(if found.ok { ExitCode::SUCCESS } else { Exit::Found.into() })
+    Ok(ended)
 }
 
 /// Asks at the terminal; an empty line is what stands in brackets.

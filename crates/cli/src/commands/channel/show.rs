@@ -103,6 +103,10 @@ pub async fn candidates(folders: &Folders, project: Option<PathBuf>) -> Result<(
     if folders.json {
         return print::json(&rows);
     }
+    if rows.as_array().is_some_and(Vec::is_empty) {
+        print::line("No transcript of an agent was found, neither Claude Code's nor Codex's.");
+        return Ok(());
+    }
     for row in rows.as_array_mut().into_iter().flatten() {
         // The table's dates are in seconds.
         let created = row["modified"].as_u64().map(|ms| Value::from(ms / 1000));

@@ -7,7 +7,7 @@ mod kills;
 mod outbound;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -121,9 +121,7 @@ impl Seat {
 
     /// The agent says these, one after another.
     fn write(&self, texts: &[&str]) {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(self.transcript()).unwrap();
-        let lines: String = texts.iter().map(|text| said(text)).collect();
-        file.write_all(lines.as_bytes()).unwrap();
+        append(&self.transcript(), texts);
     }
 
     async fn until(&self, what: &str, found: impl Fn(&ForwarderStatus) -> bool) -> Arc<ForwarderStatus> {
@@ -131,6 +129,13 @@ impl Seat {
         let waited = soon(what, view.wait_for(|status| found(status))).await;
         waited.unwrap().clone()
     }
+}
+
+/// As an agent does it: a file that is written anew is another text for whoever looks in between.
+fn append(transcript: &Path, texts: &[&str]) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(transcript).unwrap();
+    let lines: String = texts.iter().map(|text| said(text)).collect();
+    file.write_all(lines.as_bytes()).unwrap();
 }
 
 /// A line of a transcript.

@@ -180,14 +180,14 @@ async fn bindings_that_are_edited_take_effect_while_it_serves() {
     // Another channel for what is said from now on.
     seat.edit(|config| config.bindings[0].channel = "c2".into());
     seat.until("the other channel", |status| status.bindings[0].channel == "c2").await;
-    std::fs::write(&other, said("old") + &said("second")).unwrap();
+    append(&other, &["second"]);
     seat.service.until("second", |world| world.posts.len() == 2).await;
     assert_eq!((seat.service.texts("c1"), seat.service.texts("c2")), (vec!["first".into()], vec!["second".into()]));
     // No binding at all, and again: what was said meanwhile is not lost.
     let binding = seat.config.borrow().bindings[0].clone();
     seat.edit(|config| config.bindings.clear());
     seat.until("no binding", |status| status.bindings.is_empty()).await;
-    std::fs::write(&other, said("old") + &said("second") + &said("third")).unwrap();
+    append(&other, &["third"]);
     seat.edit(|config| config.bindings.push(binding));
     seat.service.until("third", |world| world.posts.len() == 3).await;
     assert_eq!(seat.service.texts("c2"), ["second", "third"]);
