@@ -48,8 +48,9 @@ impl Desktop {
             "[relay]\nlisten = \"127.0.0.1:0\"\n[workspace]\nroot = {:?}\n",
             root.to_str().expect("UTF-8")
         ));
-        let mut server =
-            home.program(Path::new("Xvfb"), &["-displayfd", "1", "-screen", "0", "1024x900x24", "-nolisten", "tcp"]);
+        // Without a reset when its last client leaves, during which it would refuse the next one.
+        let options = ["-displayfd", "1", "-screen", "0", "1024x900x24", "-nolisten", "tcp", "-noreset"];
+        let mut server = home.program(Path::new("Xvfb"), &options);
         let (server, number) = announced(&mut server).await;
         Desktop { home, display: format!(":{number}"), bus: None, servers: vec![server] }
     }
