@@ -112,7 +112,7 @@ async fn a_message_in_the_agents_folder_survives_a_kill_and_the_next_follows_it(
                 if let Some(entry) = entries.last()
                     && let Ok(text) = std::fs::read_to_string(entry.path())
                     && let Ok(letter) = serde_json::from_str::<Value>(&text)
-                    && letter["meta"]["message_id"] == message.to_string()
+                    && letter["meta"]["message_id"].as_str() == Some(message.to_string().as_str())
                 {
                     return (entry.path(), letter);
                 }

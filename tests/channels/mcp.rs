@@ -94,7 +94,7 @@ async fn a_message_is_pushed_to_the_agent_and_its_reply_is_posted_once() {
     for _same_request in 0..2 {
         assert_eq!(client.tool(2, "reply", reply.clone()).await, ("sent".to_owned(), false));
     }
-    assert_eq!(client.tool(3, "reply", json!({"message": "Really."})).await.1, false);
+    assert!(!client.tool(3, "reply", json!({"message": "Really."})).await.1);
     stage.said("the second reply", |text| text == "Really.").await;
     assert_eq!(stage.discord.seen().texts(stage.channel), ["Four.", "Really."]);
     let fetched: Value = serde_json::from_str(&client.tool(4, "fetch", json!({"limit": 5})).await.0).expect("JSON");

@@ -81,10 +81,10 @@ impl Running {
             }
             Err(command) => command,
         };
-        if matches!(command, Command::ChannelPair { .. } | Command::ChannelRetry { .. } | Command::ChannelTest { .. }) {
-            if self.channel().await?.settled().await {
-                self.desk.opened().await;
-            }
+        if matches!(command, Command::ChannelPair { .. } | Command::ChannelRetry { .. } | Command::ChannelTest { .. })
+            && self.channel().await?.settled().await
+        {
+            self.desk.opened().await;
         }
         match command {
             Command::ChannelSetup { backend, token, base_url, gateway_url } => {

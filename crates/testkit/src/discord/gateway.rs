@@ -132,6 +132,7 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         return;
     }
     let mut caller = String::new();
+    #[expect(clippy::result_large_err, reason = "the callback's signature is tungstenite's")]
     let upgraded = accept_hdr_async(stream, |request: &Request, response: Response| {
         caller = request.uri().path().trim_matches('/').to_owned();
         Ok(response)
