@@ -194,6 +194,20 @@ async fn bindings_that_are_edited_take_effect_while_it_serves() {
 }
 
 #[tokio::test]
+async fn another_session_is_said_once_its_file_takes_the_place_of_the_first() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    let of = |session: &str, text: &str| said(text).replace("s1", session);
+    let next = seat.folder.path().join("next");
+    for (session, text) in [("s1", "first"), ("s2", "second")] {
+        std::fs::write(&next, of(session, text)).unwrap();
+        std::fs::rename(&next, seat.transcript()).unwrap();
+        seat.service.until(text, |world| world.posts.last().is_some_and(|post| post.2 == text)).await;
+    }
+    assert_eq!(seat.service.texts("c1"), ["first", "second"]);
+}
+
+#[tokio::test]
 async fn two_bindings_do_not_follow_one_transcript() {
     let mut seat = Seat::new();
     seat.edit(|config| {
