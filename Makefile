@@ -26,10 +26,13 @@ SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter
 
 # Starts the tray application; without a display, the same engines in this terminal.
 run: $(if $(SCREEN),run-desktop,run-terminal)
+# Both binaries in one build: the command line, for a second terminal, and the application.
 run-desktop: desktop-machine $(UI)
-	$(CARGO) run --quiet --features desktop
+	$(CARGO) build --quiet -p holdfast -p holdfast-desktop --features holdfast-desktop/desktop
+	$(BUILT)/debug/holdfast-desktop
 run-terminal: machine $(UI)
-	$(CARGO) run --quiet -p holdfast -- serve
+	$(CARGO) build --quiet -p holdfast
+	$(BUILT)/debug/holdfast serve
 
 # The window, as the files that both binaries carry.
 ui: $(UI)
@@ -148,7 +151,7 @@ bench:
 	$(CARGO) build --release --quiet -p holdfast -p holdfast-bench
 	$(CARGO) run --release --quiet -p holdfast-bench
 
-# Every decoder under arbitrary bytes: FUZZ_SECONDS per target (default 10 min), or the short run of CI.
+# Every decoder under arbitrary bytes: FUZZ_SECONDS per target (default 10 min), or a short run.
 FUZZ_SECONDS ?= 600
 fuzz: $(TOOLS)/cargo-fuzz-0.13.2
 	fuzz/run $(FUZZ_SECONDS)
