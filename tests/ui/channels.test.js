@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { Discord } from './support/discord.js';
+import { eventually } from './support/moments.js';
 import { base, channels, seat } from './support/states.js';
 import { suite } from './support/suite.js';
 import { fromWindow } from './support/typescript.js';
@@ -56,11 +57,11 @@ test('a bot is set up with a token that stays nowhere in the window, and its rem
   await page.getByRole('button', { name: 'Set up' }).click();
   await page.getByText('discord bot 7000001').waitFor();
   assert.deepEqual(asked('channel_setup'), [{ command: 'channel_setup', token: 'MTIz.secret.token' }]);
-  assert.ok(!(await page.content()).includes('secret.token'));
+  await eventually(async () => assert.ok(!(await page.content()).includes('secret.token')));
   await region(page, 'Bot').getByRole('button', { name: 'Remove' }).click();
   await page.getByRole('dialog', { name: 'Remove the bot?' }).getByRole('button', { name: 'Remove' }).click();
   await page.getByLabel('Token of the bot').waitFor();
-  assert.equal(await page.getByLabel('Token of the bot').inputValue(), '');
+  await eventually(async () => assert.equal(await page.getByLabel('Token of the bot').inputValue(), ''));
 });
 
 test('a token that is refused is said at its field', async () => {
@@ -112,8 +113,7 @@ test('the transcript of a binding is changed to one that was found, and what is 
   process.answers.channel_bind = { binding: 'app' };
   await form.getByRole('button', { name: 'Save' }).click();
   await form.waitFor({ state: 'detached' });
-  const { set } = asked('channel_bind').at(-1);
-  assert.deepEqual(set, { project: null, transcript: '/home/ann/.codex/sessions/rollout-2.jsonl' });
+  assert.deepEqual(asked('channel_bind').at(-1).set, { project: null, transcript: '/home/ann/.codex/sessions/rollout-2.jsonl' });
 });
 
 test('saving one field of a binding leaves the session it is pinned to, and every other key, alone', async () => {
@@ -161,7 +161,8 @@ test('what was refused is tried again, and what may be there already only after 
   await dialog.getByText('they stand there twice').waitFor();
   await dialog.getByRole('button', { name: 'Send unknown ones again' }).click();
   await dialog.waitFor({ state: 'detached' });
-  assert.deepEqual(asked('channel_retry'), [{ command: 'channel_retry' }, { command: 'channel_retry', unknown: true }]);
+  const tried = [{ command: 'channel_retry' }, { command: 'channel_retry', unknown: true }];
+  await eventually(() => assert.deepEqual(asked('channel_retry'), tried));
 });
 
 test('somebody is let in by the code the bot told them, and dismissed again', async () => {

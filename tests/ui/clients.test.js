@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Client } from './support/mcp.js';
+import { eventually } from './support/moments.js';
 import { Waiting } from './support/oauth.js';
 import { base } from './support/states.js';
 import { suite } from './support/suite.js';
@@ -59,17 +60,29 @@ test('the third wrong code cancels everything that waits, and the window says so
   const { home, page } = await holdfast();
   await Waiting.at(home.ready.mcp, 'owner', 'Claude Code');
   await Waiting.at(home.ready.mcp, 'owner', 'ChatGPT');
-  await codeField(page).waitFor();
+  const refusals = page.getByRole('button', { name: 'Refuse' });
+  await refusals.nth(1).waitFor();
   for (const wrong of ['AAAA-AAAA', 'AAAA-AAAB']) {
     await codeField(page).fill(wrong);
     await codeField(page).press('Enter');
     await page.getByText('No page shows that code.').waitFor();
-    assert.equal(await page.getByRole('button', { name: 'Refuse' }).count(), 2);
+    assert.equal(await refusals.count(), 2);
   }
   await codeField(page).fill('AAAA-AAAC');
   await codeField(page).press('Enter');
   await page.getByRole('alert').filter({ hasText: 'everything that waited is cancelled' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Refuse' }).count(), 0);
+  await refusals.first().waitFor({ state: 'detached' });
+});
+
+test('a wrong code and then a refusal are not said to be three wrong codes', async () => {
+  const { home, page } = await holdfast();
+  await Waiting.at(home.ready.mcp, 'owner', 'Claude Code');
+  await codeField(page).fill('AAAA-AAAA');
+  await codeField(page).press('Enter');
+  await page.getByText('No page shows that code.').waitFor();
+  await page.getByRole('button', { name: 'Refuse Claude Code' }).click();
+  await codeField(page).waitFor({ state: 'detached' });
+  assert.equal(await page.getByText('everything that waited is cancelled').count(), 0);
 });
 
 test('a client that waits is refused by one button, and its code is worth nothing', async () => {
@@ -89,7 +102,7 @@ test('revoking a client is asked about, gives the focus back, and ends its acces
   await page.getByRole('dialog', { name: 'Revoke Claude Code?' }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  assert.ok(await revoke.evaluate((button) => button === document.activeElement));
+  await eventually(async () => assert.ok(await revoke.evaluate((button) => button === document.activeElement)));
   assert.ok(await allowed(home, access));
   await revoke.click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();

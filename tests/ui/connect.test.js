@@ -5,6 +5,7 @@ import { test } from 'node:test';
 
 import { encode } from '../../ui/node_modules/uqr/dist/index.mjs';
 import { Client } from './support/mcp.js';
+import { eventually, glimpse } from './support/moments.js';
 import { suite } from './support/suite.js';
 
 const { holdfast } = suite();
@@ -16,8 +17,9 @@ const copied = (page) => page.evaluate('navigator.clipboard.readText()');
 test('the MCP address is copied, and its QR code holds it and nothing else', async () => {
   const { home, page } = await holdfast({}, CLIPBOARD);
   await go(page, 'Connect');
+  const said = await glimpse(page, 'Copied');
   await page.getByRole('button', { name: 'Copy MCP address' }).click();
-  await page.getByText('Copied').first().waitFor();
+  await said();
   assert.equal(await copied(page), home.ready.mcp);
   await page.getByText('Show as a QR code').click();
   const { size, data } = encode(home.ready.mcp, { ecc: 'M', border: 3 });
@@ -56,13 +58,17 @@ test('a token is shown once, works, and is nowhere in the window when it was put
   await form.getByRole('button', { name: 'Create token' }).click();
   await form.getByRole('alert').getByText('it is not shown again').waitFor();
   await form.getByRole('button', { name: 'Copy' }).click();
-  const token = await copied(page);
-  assert.match(token, /^hf_pat_/);
+  const token = await eventually(async () => {
+    const text = await copied(page);
+    assert.match(text, /^hf_pat_/);
+    return text;
+  });
   const client = new Client(home.ready.mcp, token);
   assert.equal((await client.call('list_dir', {})).isError ?? false, false);
   const written = await client.call('write_file', { path: 'a.txt', content: 'a' });
   assert.match(JSON.stringify(written), /authorization_denied/);
   await form.getByRole('button', { name: 'I have it' }).click();
+  await form.getByRole('alert').waitFor({ state: 'detached' });
   const left = await page.evaluate(
     '[document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href].join()',
   );

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { Home } from './support/home.js';
+import { eventually } from './support/moments.js';
 import { suite } from './support/suite.js';
 
 const { holdfast } = suite();
@@ -27,7 +28,7 @@ test('a device is renamed by the keyboard alone, and a name that cannot be is re
   const [{ name }] = await devices(home);
   await page.getByRole('button', { name: `Rename ${name}` }).press('Enter');
   const field = page.getByLabel('Name of the device');
-  assert.equal(await field.evaluate((input) => input.ownerDocument.getSelection().toString()), name);
+  await eventually(async () => assert.equal(await field.evaluate((input) => input.ownerDocument.getSelection().toString()), name));
   await page.keyboard.type(' ');
   await page.keyboard.press('Enter');
   await field.and(page.locator('[aria-invalid=true]')).waitFor();
@@ -36,7 +37,7 @@ test('a device is renamed by the keyboard alone, and a name that cannot be is re
   await page.keyboard.press('Enter');
   const rename = page.getByRole('button', { name: 'Rename workshop' });
   await rename.waitFor();
-  assert.ok(await rename.evaluate((button) => button === document.activeElement));
+  await eventually(async () => assert.ok(await rename.evaluate((button) => button === document.activeElement)));
   assert.equal((await devices(home))[0].name, 'workshop');
 });
 

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { eventually } from './support/moments.js';
 import { asked, base, calm, cut, stopped } from './support/states.js';
 import { suite } from './support/suite.js';
 import { fromWindow } from './support/typescript.js';
@@ -32,9 +33,10 @@ test('a question or a consent counts until it expires, as in the tray', () => {
 test('a question that lapsed is not shown any more, although the snapshot still has it', async () => {
   const now = Date.now();
   const state = { ...asked(now), consents: [], health: [] };
-  const { page } = await scripted({ ...state, questions: [{ ...state.questions[0], expires_at: now + 2_500 }] }, []);
+  const { page } = await scripted({ ...state, questions: [{ ...state.questions[0], expires_at: now + 2_500 }] }, [], { at: now });
   const question = page.getByRole('region', { name: 'ChatGPT asks to run exec_command' });
   await question.waitFor();
+  await page.clock.setFixedTime(now + 2_500);
   await question.waitFor({ state: 'detached' });
   await says(page, 'Connected to relay.example — 1 call is running');
 });
@@ -46,11 +48,11 @@ test('a process that is gone is not said to be ready: the sentence, the title, t
     const { port } = holdfast;
     await holdfast.silence();
     await says(page, SILENT);
-    assert.equal(await page.title(), `${SILENT} · Holdfast`);
-    assert.equal(await page.locator('header svg.off').count(), 1);
-    assert.equal(await page.getByRole('button', { name: 'Stop', exact: true }).count(), 0);
+    await eventually(async () => assert.equal(await page.title(), `${SILENT} · Holdfast`));
+    await page.locator('header svg.off').waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' });
     const facts = page.locator('dl[aria-label="At a glance"]');
-    assert.match(await facts.innerText(), /^Reachable\s*Unknown\s*last heard \d\d:\d\d\s/);
+    await eventually(async () => assert.match(await facts.innerText(), /^Reachable\s*Unknown\s*last heard \d\d:\d\d\s/));
     const colours = await facts.evaluate((dl) => {
       const dim = getComputedStyle(dl.querySelector('dt')).color;
       return [...dl.querySelectorAll('b, b small, p, p span')].filter((node) => getComputedStyle(node).color !== dim).length;

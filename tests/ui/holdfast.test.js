@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { eventually } from './support/moments.js';
 import { Waiting } from './support/oauth.js';
 import { suite } from './support/suite.js';
 import { fromWindow } from './support/typescript.js';
@@ -18,8 +19,8 @@ const call = (page, text) => page.getByRole('listitem').filter({ hasText: text }
 test('the window opens within 300 ms and says that this machine is ready', async () => {
   const { home, page } = await holdfast();
   await says(page, READY);
-  const times = [];
-  for (let round = 0; round < 3; round += 1) {
+  // Other work on this machine delays an opening, and speeds up none: one that was quick shows what it takes.
+  await eventually(async () => {
     const again = await opened('about:blank');
     await again.addInitScript(() => {
       new MutationObserver((_, observer) => {
@@ -30,9 +31,10 @@ test('the window opens within 300 ms and says that this machine is ready', async
     });
     await again.goto(await home.url());
     await again.waitForFunction(() => window.shownAfter);
-    times.push(await again.evaluate('window.shownAfter'));
-  }
-  assert.ok(Math.min(...times) < 300, `${times.map(Math.round)} ms`);
+    const took = await again.evaluate('window.shownAfter');
+    await again.close();
+    assert.ok(took < 300, `${Math.round(took)} ms`);
+  });
 });
 
 test('Stop stops the engines, and Start brings them back', async () => {
@@ -58,9 +60,11 @@ test('a call is counted while it runs, and then stands in the list with its step
   await says(page, READY);
   await call(page, 'run_process').getByText('delivered', { exact: true }).waitFor();
   await call(page, 'run_process').getByRole('button').click();
-  const steps = await call(page, 'run_process').first().locator('ol li').allInnerTexts();
-  const words = steps.map((line) => line.split(/\s{2,}|\n|\t/)[1]);
-  assert.deepEqual(words, ['received, and started', 'finished', 'result sent', 'delivery confirmed']);
+  await eventually(async () => {
+    const steps = await call(page, 'run_process').first().locator('ol li').allInnerTexts();
+    const words = steps.map((line) => line.split(/\s{2,}|\n|\t/)[1]);
+    assert.deepEqual(words, ['received, and started', 'finished', 'result sent', 'delivery confirmed']);
+  });
 });
 
 test('during a cut the call is seen to run on, and afterwards that it was delivered once', async () => {
@@ -68,18 +72,18 @@ test('during a cut the call is seen to run on, and afterwards that it was delive
   const client = await home.client('ChatGPT');
   const running = client.call('run_process', UNTIL_RELEASED);
   await call(page, 'run_process').getByText('running', { exact: true }).waitFor();
-  const drill = await home.api('POST', '/api/drill', { cut_ms: 14_000, force: true });
+  // After ten seconds it counts as an outage; the rest is for looking at it, however slow this machine is.
+  const drill = await home.api('POST', '/api/drill', { cut_ms: 45_000, force: true });
   const verdict = drill.text();
   await says(page, /^Reconnecting to the relay — 2 calls are waiting, nothing is lost$/);
   await page.getByText('2 detached').waitFor();
-  await page.getByText(/calls are kept for 2 min 1\d s more/).waitFor();
+  await page.getByText(/calls are kept for [12] min( \d+ s)? more/).waitFor();
   await call(page, 'run_process').getByText('detached', { exact: true }).waitFor();
-  assert.deepEqual(await axe(page), []);
-  // After ten seconds it counts as an outage.
-  await page.getByText(/^Outage\s*1\d s$/).waitFor();
+  await page.getByText(/^Outage\s*[1-4]\d s$/).waitFor();
   const link = page.getByRole('region', { name: 'Relay link' });
   await link.getByText('Outage').waitFor();
-  await page.getByRole('region', { name: /^Last 24 hours: 1 outage, 1\d s/ }).waitFor();
+  await page.getByRole('region', { name: /^Last 24 hours: 1 outage, [1-4]\d s/ }).waitFor();
+  assert.deepEqual(await axe(page), []);
   await says(page, /^Ready for clients on this machine — 1 call is running$/);
   await link.waitFor({ state: 'detached' });
   await client.call('write_file', { path: 'release', content: '' });
@@ -87,7 +91,8 @@ test('during a cut the call is seen to run on, and afterwards that it was delive
   assert.match(await verdict, /"verdict":"delivered_once"/);
   await call(page, 'run_process').getByText('delivered', { exact: true }).waitFor();
   const life = call(page, 'run_process').getByRole('img');
-  assert.match(await life.getAttribute('aria-label'), /^running .+, detached 1\d s, running .+, result held .+$/);
+  const lived = /^running .+, detached (4[5-9] s|5\d s|[1-9] min( \d+ s)?), running .+, result held .+$/;
+  await eventually(async () => assert.match(await life.getAttribute('aria-label'), lived));
   await page.getByRole('region', { name: /^Last 24 hours: 1 outage, .* 2 calls carried over, 0 lost$/ }).waitFor();
 });
 
@@ -134,21 +139,24 @@ test('everything of the first screen can be done with the keyboard alone', async
   const { home, page } = await holdfast();
   await (await home.client('ChatGPT')).call('list_dir', {});
   await call(page, 'list_dir').waitFor();
-  const focused = () => page.evaluate('document.activeElement.innerText.split("\\n")[0]');
+  const focused = () =>
+    page.evaluate(() => {
+      const { activeElement: at, body } = document;
+      return { text: (at.innerText ?? '').split('\n')[0], outline: at === body ? 'the page' : getComputedStyle(at).outlineStyle };
+    });
   const goTo = async (name) => {
     for (let presses = 0; presses < 60; presses += 1) {
       await page.keyboard.press('Tab');
-      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
-      if ((await focused()) !== '' && (await page.evaluate('document.activeElement !== document.body'))) {
-        assert.notEqual(outline, 'none', `the focus on ${await focused()} is seen`);
-      }
-      if (name.test(await focused())) return;
+      const { text, outline } = await focused();
+      if (text !== '') assert.notEqual(outline, 'none', `the focus on ${text} is seen`);
+      if (outline !== 'the page' && name.test(text)) return;
     }
     assert.fail(`${name} is not reached by Tab`);
   };
   await goTo(/^Stop$/);
   await page.keyboard.press('Enter');
   await says(page, 'Stopped: this machine cannot be reached');
+  await page.getByRole('button', { name: 'Start', exact: true }).waitFor();
   await page.locator('body').focus();
   await goTo(/^Start$/);
   await page.keyboard.press('Space');
@@ -168,6 +176,7 @@ test('every tab fits into 420 pixels and has no finding of axe, in light and in 
     for (const tab of await page.getByRole('navigation').getByRole('link').all()) {
       const name = await tab.innerText();
       await tab.click();
+      await page.locator('a[aria-current=page]').filter({ hasText: name }).waitFor();
       await page.getByRole('main').getByRole('region').first().waitFor();
       assert.deepEqual(await axe(page), [], `${name}, ${colorScheme}`);
       assert.equal(await overflow(page), 0, `${name}, ${colorScheme}`);

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { eventually } from './support/moments.js';
 import { Waiting } from './support/oauth.js';
 import { suite } from './support/suite.js';
 import { axe, overflow } from './support/window.js';
@@ -95,7 +96,7 @@ test('the tabs and what a tab holds are reached by the keyboard alone', async ()
   await page.keyboard.press('Enter');
   await region(page, 'What clients may do here').waitFor();
   await page.keyboard.press('Tab');
-  assert.equal(await page.evaluate('document.activeElement.value'), 'agent');
+  await eventually(async () => assert.equal(await page.evaluate('document.activeElement.value'), 'agent'));
   await page.keyboard.press('ArrowUp');
   await page.getByRole('button', { name: 'Change to Edit' }).waitFor();
 });

@@ -1,10 +1,12 @@
 // Settings: what is written, what holds at once, what waits, and what is refused.
 
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { eventually } from './support/moments.js';
 import { base } from './support/states.js';
 import { suite } from './support/suite.js';
 
@@ -23,7 +25,7 @@ async function settings(options) {
 
 test('a setting is written into the file with its comments kept, and holds at once', async () => {
   const { home, page } = await settings({ config: '# mine\n[log]\nlevel = "warn" # quiet\n' });
-  assert.equal(await page.getByLabel('The log holds').inputValue(), 'warn');
+  await eventually(async () => assert.equal(await page.getByLabel('The log holds').inputValue(), 'warn'));
   await page.getByLabel('The log holds').selectOption('Details too');
   await panel(page, 'Configuration and log').getByText('Applied.').waitFor();
   assert.equal(await file(home), '# mine\n[log]\nlevel = "debug" # quiet\n');
@@ -40,10 +42,10 @@ test('switches show what came of them, and go with the space key', async () => {
   ]) {
     const before = (await config(home))[table][key];
     const lever = page.getByRole('switch', { name });
-    assert.equal(await lever.getAttribute('aria-checked'), String(before));
+    await page.locator(`[role=switch][aria-checked="${before}"]`).and(lever).waitFor();
     await lever.press('Space');
     await page.locator(`[role=switch][aria-checked="${!before}"]`).and(lever).waitFor();
-    assert.equal((await config(home))[table][key], !before);
+    await eventually(async () => assert.equal((await config(home))[table][key], !before));
   }
   assert.equal(await page.getByRole('switch', { name: 'Start at login' }).count(), 0, 'there is nothing to start');
 });
@@ -56,7 +58,7 @@ test('an address that is none is refused at the field, and the file stays as it 
   await address.press('Enter');
   await address.and(page.locator('[aria-invalid=true]')).waitFor();
   const note = page.locator(`#${await address.getAttribute('aria-describedby')}`);
-  assert.match(await note.innerText(), /^url = "relay": /);
+  await eventually(async () => assert.match(await note.innerText(), /^url = "relay": /));
   assert.equal(await file(home), '# mine\n');
 });
 
@@ -68,16 +70,16 @@ test('another relay waits for a restart and says so; going back takes it out of 
   await panel(page, 'Relay').getByText('Saved. It takes effect after a restart.').waitFor();
   await panel(page, 'Relay').getByText('holdfast enroll https://relay.example.com').first().waitFor();
   await page.getByRole('button', { name: 'Restart now' }).waitFor();
-  assert.match(await file(home), /url = "https:\/\/relay.example.com"/);
+  await eventually(async () => assert.match(await file(home), /url = "https:\/\/relay.example.com"/));
   await page.getByLabel('Inside Holdfast').check();
   await page.getByRole('button', { name: 'Restart now' }).waitFor({ state: 'detached' });
-  assert.doesNotMatch(await file(home), /relay.example/);
+  await eventually(async () => assert.doesNotMatch(await file(home), /relay.example/));
 });
 
 test('what the command line overrules is written, and the window says that it is overruled', async () => {
   const { home, page } = await settings();
   const workspace = page.getByLabel('Folder that file tools work in');
-  assert.equal(await workspace.inputValue(), home.workspace);
+  await eventually(async () => assert.equal(await workspace.inputValue(), home.workspace));
   await workspace.fill('~/none');
   await workspace.press('Enter');
   await workspace.and(page.locator('[aria-invalid=true]')).waitFor();
@@ -86,7 +88,7 @@ test('what the command line overrules is written, and the window says that it is
   await workspace.fill('~/code');
   await workspace.press('Enter');
   await page.getByText('overruled by the command line').waitFor();
-  assert.match(await file(home), /root = "~\/code"/);
+  await eventually(async () => assert.match(await file(home), /root = "~\/code"/));
 });
 
 test('a stricter policy holds at once, a looser one that runs programs is asked about', async () => {
@@ -108,7 +110,7 @@ test('a stricter policy holds at once, a looser one that runs programs is asked 
   await profiles.getByRole('button', { name: 'Change to Full' }).click();
   await question.getByRole('button', { name: 'Change', exact: true }).click();
   await question.waitFor({ state: 'detached' });
-  assert.equal(await policy(), 'full');
+  await eventually(async () => assert.equal(await policy(), 'full'));
 });
 
 test('who is asked about first, and what for, is chosen', async () => {
@@ -116,10 +118,10 @@ test('who is asked about first, and what for, is chosen', async () => {
   await page.getByRole('switch', { name: 'Every client' }).click();
   await page.getByLabel('Asked are calls that').selectOption('run programs');
   await panel(page, 'Ask me first').getByText('Applied.').nth(1).waitFor();
-  assert.deepEqual((await config(home)).ask, { clients: ['*'], tools: 'runs' });
+  await eventually(async () => assert.deepEqual((await config(home)).ask, { clients: ['*'], tools: 'runs' }));
   await page.getByRole('switch', { name: 'Every client' }).click();
   await page.getByLabel('Asked are calls that').waitFor({ state: 'detached' });
-  assert.deepEqual((await config(home)).ask.clients, []);
+  await eventually(async () => assert.deepEqual((await config(home)).ask.clients, []));
 });
 
 test('two clients that are switched on at once are both asked about', async () => {
@@ -142,6 +144,41 @@ test('two clients that are switched on at once are both asked about', async () =
   assert.deepEqual(clients, ['c1', 'c2']);
 });
 
+test('an answer that comes late does not take back what a later one said', async () => {
+  const { holdfast: process, page } = await scripted(base(Date.now()));
+  let level = 'info';
+  let late = null;
+  const turns = new EventEmitter();
+  process.answers['/api/config'] = async () => {
+    const view = { path: '/c.toml', valid: true, error: null, config: { log: { level } }, set: {} };
+    if (late !== null) {
+      turns.emit('held');
+      await late;
+    }
+    return view;
+  };
+  process.answers.configure = ({ set }) => {
+    level = set['log.level'];
+    return { changed: ['log.level'], restart: [] };
+  };
+  await go(page, 'Settings');
+  const levels = page.getByLabel('The log holds');
+  await eventually(async () => assert.equal(await levels.inputValue(), 'info'));
+  const held = once(turns, 'held');
+  let answer;
+  late = new Promise((done) => (answer = done));
+  process.say({ health: [{ code: 'config_restart', since: Date.now(), severity: 'warning', text: 'The file was changed.' }] });
+  await held;
+  late = null;
+  await levels.selectOption('Details too');
+  await panel(page, 'Configuration and log').getByText('Applied.').waitFor();
+  const answered = page.waitForResponse('**/api/config');
+  answer();
+  await (await answered).finished();
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  assert.equal(await levels.inputValue(), 'debug');
+});
+
 test('a file that cannot be used is told with its place, and what ran before goes on', async () => {
   const { home, page } = await settings();
   await writeFile(home.config, '[log]\nlevl = "info"\n');
@@ -161,7 +198,8 @@ test('what calls were asked and answered is shown with the call, but only from w
   await go(page, 'Now');
   await call('list_dir').getByRole('button').click();
   await call('list_dir').getByRole('figure').filter({ hasText: 'Answered' }).getByText('note.txt').waitFor();
-  assert.match(await call('list_dir').getByRole('figure').filter({ hasText: 'Asked' }).innerText(), /"path": ?"\."/);
+  const figure = call('list_dir').getByRole('figure').filter({ hasText: 'Asked' });
+  await eventually(async () => assert.match(await figure.innerText(), /"path": ?"\."/));
   const asked = page.waitForResponse(/\/api\/calls\/.*\/body$/);
   await call('read_file').getByRole('button').click();
   assert.equal((await asked).status(), 404);
@@ -179,7 +217,7 @@ test('start at login shows what the system has, and asks the process to change i
   };
   await go(page, 'Settings');
   const lever = page.getByRole('switch', { name: 'Start at login' });
-  assert.equal(await lever.getAttribute('aria-checked'), 'false');
+  await lever.and(page.locator('[aria-checked=false]')).waitFor();
   await lever.click();
   await lever.and(page.locator('[aria-checked=true]')).waitFor();
   assert.ok(desktop.asked.some(({ body }) => body?.command === 'autostart' && body.on === true));

@@ -19,20 +19,20 @@ const hide = (page, hidden) =>
     document.dispatchEvent(new Event('visibilitychange'));
   }, hidden);
 
-/** A page whose time a test turns. */
+/** A page whose time a test turns: it stands still from when `still` is called. */
 async function timed(snapshot) {
   const { holdfast, page } = await scripted(snapshot, []);
   const context = page.context();
   const later = await context.newPage();
   await page.close();
   await later.clock.install();
-  return { holdfast, page: later };
+  return { holdfast, page: later, still: () => later.clock.pauseAt(Date.now() + SECOND) };
 }
 
 test('a page that is hidden holds no connection, and shows what is true when it is seen again', async () => {
   const { holdfast, page } = await scripted(base(Date.now()), []);
   await heading(page, READY).waitFor();
-  assert.equal(holdfast.followed(), 2);
+  await holdfast.followers(2);
   await hide(page, true);
   await holdfast.followers(0);
   holdfast.say({ calls: { ...holdfast.snapshot.calls, pending: 3 } });
@@ -60,9 +60,11 @@ test('with four pages of one browser open, a button of the one that is seen does
 });
 
 test('an Allow without an answer is given up after ten seconds, and says so', async () => {
-  const { holdfast, page } = await timed(asked(Date.now()));
+  const { holdfast, page, still } = await timed(asked(Date.now()));
   holdfast.answers.answer = NEVER;
   await page.goto(holdfast.url());
+  await page.getByRole('button', { name: 'Allow' }).waitFor();
+  await still();
   const request = page.waitForRequest('**/api/command');
   await page.getByRole('button', { name: 'Allow' }).click();
   const given = page.waitForEvent('requestfailed');
@@ -75,19 +77,21 @@ test('an Allow without an answer is given up after ten seconds, and says so', as
 });
 
 test('a Stop is waited for as long as stopping may take', async () => {
-  const { holdfast, page } = await timed(base(Date.now()));
+  const { holdfast, page, still } = await timed(base(Date.now()));
   holdfast.answers.stop = NEVER;
   await page.goto(holdfast.url());
+  await heading(page, READY).waitFor();
+  await still();
   const request = page.waitForRequest('**/api/command');
   await page.getByRole('button', { name: 'Stop' }).click();
   await request;
   // What is heard keeps the streams open meanwhile.
-  for (let second = 0; second < 50; second += 10) {
-    holdfast.say({});
+  for (let second = 10; second <= 50; second += 10) {
+    holdfast.say({ calls: { ...holdfast.snapshot.calls, pending: second } });
+    await heading(page, `Connected to relay.example — ${second} calls are running`).waitFor();
     await page.clock.runFor(10 * SECOND);
   }
   assert.equal(await page.getByText('did not answer in time').count(), 0);
-  holdfast.say({});
   await page.clock.runFor(5 * SECOND);
   await page.getByRole('alert').getByText('did not answer in time').waitFor();
 });

@@ -102,6 +102,7 @@ export class Home {
 
   async remove() {
     await this.stop('SIGKILL');
-    await rm(this.root, { recursive: true, force: true });
+    // What it started may still be writing.
+    await rm(this.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }

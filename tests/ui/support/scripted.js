@@ -1,10 +1,13 @@
 // A Holdfast that says what a test wants it to say: for states that a real one reaches rarely or slowly. It serves the
 // window's files under the same policy and speaks the endpoints that the first screen uses.
 
+import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname } from 'node:path';
+
+import { eventually } from './moments.js';
 
 const DIST = new URL('../../../ui/dist/', import.meta.url);
 const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
@@ -82,15 +85,16 @@ export class Scripted {
     });
   }
 
-  /** How many streams are read. */
-  followed() {
-    return [...this.#streams.values()].reduce((sum, { size }) => sum + size, 0);
+  /** Until so many streams are read; sooner than a stream that says nothing is given up. */
+  async followers(count) {
+    const signal = AbortSignal.timeout(30_000);
+    const followed = () => [...this.#streams.values()].reduce((sum, { size }) => sum + size, 0);
+    while (followed() !== count) await once(this.#turns, 'turn', { signal });
   }
 
-  /** Until so many are; sooner than a stream that says nothing is given up. */
-  async followers(count) {
-    const signal = AbortSignal.timeout(5_000);
-    while (this.followed() !== count) await once(this.#turns, 'turn', { signal });
+  /** Until this was asked, and nothing after it. */
+  lastAsked(body) {
+    return eventually(() => assert.deepEqual(this.asked.at(-1)?.body, body));
   }
 
   /** To everybody who reads a stream. */

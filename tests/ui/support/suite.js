@@ -30,13 +30,13 @@ export function suite() {
       endings.push(() => home.remove());
       return { home, page: await opened(await home.url(), pageOptions) };
     },
-    /** A scripted one with its window: `{holdfast, page}`. */
+    /** A scripted one with its window: `{holdfast, page}`; with `at` among the options of the page, the page's date stays that. */
     async scripted(snapshot, steps, pageOptions) {
       const holdfast = await Scripted.start(snapshot, steps);
       endings.push(() => holdfast.silence());
       return { holdfast, page: await opened(holdfast.url(), pageOptions) };
     },
-    /** The window inside the desktop application: `{page, said, push}`; the last of a shell's command, and a piece of a stream. */
+    /** The window inside the desktop application: `{page, said, push}`; what a command of the shell was told, and a piece of a stream. */
     async bridged(snapshot, steps) {
       const calmer = { ...snapshot, seq: snapshot.seq + 1, calls: { ...snapshot.calls, pending: 0, oldest_ms: null } };
       const files = await Scripted.start(snapshot);
@@ -44,7 +44,7 @@ export function suite() {
       const page = await opened('about:blank');
       await page.addInitScript(playShell, { snapshots: [snapshot, calmer], steps });
       await page.goto(`http://127.0.0.1:${files.port}/`);
-      const said = (command) => page.evaluate((name) => shell.said.findLast(([said]) => said === name)[1], command);
+      const said = (command) => page.evaluate((name) => shell.said.filter(([said]) => said === name).map(([, args]) => args), command);
       const push = (path, piece) => page.evaluate(([path, piece]) => shell.push(path, piece), [path, piece]);
       return { page, said, push };
     },

@@ -20,13 +20,17 @@ export class Settings {
   came = $state.raw<Record<string, Came>>({});
   /** Values that wait for a restart. */
   #waiting = $state.raw<Record<string, unknown>>({});
+  #asked = 0;
 
+  /** An answer that a later question overtook says what was. */
   load = async (): Promise<void> => {
+    this.#asked += 1;
+    const asked = this.#asked;
     try {
-      this.view = await app.transport.request<ConfigView>('GET', '/api/config');
-      this.refusal = null;
+      const view = await app.transport.request<ConfigView>('GET', '/api/config');
+      if (asked === this.#asked) [this.view, this.refusal] = [view, null];
     } catch (error) {
-      this.refusal = refusalOf(error);
+      if (asked === this.#asked) this.refusal = refusalOf(error);
     }
   };
 
