@@ -1,7 +1,7 @@
 //! Frames of a daemon that breaks the protocol. A call that was sent before is answered after.
 //!
 //! Only the close tells what was wrong: an `error` message, which the base relay sends before it, ends a real 1.2.10
-//! daemon for good (trap T2).
+//! daemon for good.
 
 use holdfast_testkit::base::{self, Frame, RelayBench, Wire};
 use holdfast_testkit::stand::WireKind;

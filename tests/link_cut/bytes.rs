@@ -1,4 +1,4 @@
-//! Slow, sliced, truncated and half-open paths (link.md §7.7).
+//! Slow, sliced, truncated and half-open paths (`docs/PROMISES.md`, L7).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Resets of every length around a call (link.md §7.1, 2, 5).
+//! Resets of every length around a call (`docs/PROMISES.md`, L1, L2 and L5).
 
 use std::time::Duration;
 

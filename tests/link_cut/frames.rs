@@ -1,4 +1,4 @@
-//! A proxy that stays open and swallows frames (link.md §7.6).
+//! A proxy that stays open and swallows frames (`docs/PROMISES.md`, L6).
 
 use holdfast_testkit::fault::Swallow;
 use holdfast_testkit::stand::{Stand, WireKind, work};

@@ -1,4 +1,4 @@
-//! Who left while the link was down is not revived (link.md §6, §7.3).
+//! Who left while the link was down is not revived (`docs/PROMISES.md`, L3).
 
 use std::time::Duration;
 

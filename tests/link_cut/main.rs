@@ -1,4 +1,4 @@
-//! link.md §7 with real processes: a call, a link that breaks in the middle of it, and exactly one outcome.
+//! What `docs/PROMISES.md` says of calls, with real processes: a call, a link that breaks in the middle of it, and exactly one outcome.
 //!
 //! Every sentence is a test on the feature wire and on the base wire. Work leaves one line in a journal for each side
 //! effect, so that "once" is counted and not believed.

@@ -1,4 +1,4 @@
-//! Another instance, device or account never receives or claims a call, nor evicts a device that answers (link.md §7.4).
+//! Another instance, device or account never receives or claims a call, nor evicts a device that answers (`docs/PROMISES.md`, L4).
 
 use std::time::Duration;
 

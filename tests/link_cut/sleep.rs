@@ -1,4 +1,4 @@
-//! A machine that is frozen and goes on (link.md §2, §7.8). Announced sleep is proven in virtual time.
+//! A machine that is frozen and goes on (`docs/PROMISES.md`, L8). Announced sleep is proven in virtual time.
 
 use std::time::{Duration, Instant};
 

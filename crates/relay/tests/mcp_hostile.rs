@@ -1,4 +1,4 @@
-//! D4: a body of four million bytes of small values must cost neither a second of CPU nor hundreds of megabytes. Alone in
+//! The fourth of rmcp's defects (see `tests/mcp/defects.rs`): a body of four million bytes of small values must cost neither a second of CPU nor hundreds of megabytes. Alone in
 //! its process, because it reads the process's own peak memory.
 
 #![cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ use holdfast_relay::{RelayOptions, TokenRequest};
 use holdfast_testkit::base;
 use serde_json::Value;
 
-/// Extra memory allowed by `spec/quality.md` §1, in KiB.
+/// Extra memory that one hostile body may cost, in KiB.
 const EXTRA_KIB: u64 = 48 * 1024;
 const BODY: usize = 4 * 1024 * 1024;
 

@@ -1,4 +1,4 @@
-//! worker.md §7.1–4, both ends in virtual time.
+//! O1 to O4 of `docs/PROMISES.md`, both ends in virtual time.
 //!
 //! Random histories run over many seeds. A failure names its seed; `PAIR_SEED=<seed> cargo test -p holdfast-testkit --test
 //! operations <name>` lives through that one again.

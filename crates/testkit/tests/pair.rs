@@ -1,4 +1,4 @@
-//! link.md §7.1–6 and 8, both ends in virtual time.
+//! L1 to L6 and L8 of `docs/PROMISES.md`, both ends in virtual time.
 //!
 //! Random histories run over many seeds. A failure names its seed; `PAIR_SEED=<seed> cargo test -p holdfast-testkit --test pair
 //! <name>` lives through that one again.

@@ -310,7 +310,7 @@ impl Daemon {
     }
 
     /// Makes a new connection beside the serving one. A base relay moves no call away from a socket that it holds open,
-    /// so there the old one is closed first, for it to hear of the end (T1).
+    /// so there the old one is closed first, for it to hear of the end.
     fn renew(&mut self, now: Now, why: &'static str) {
         self.drop_candidate();
         if let (Compat::Base, Some(serving)) = (self.settings.compat, &self.serving) {

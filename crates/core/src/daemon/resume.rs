@@ -88,7 +88,7 @@ impl Daemon {
         report
     }
 
-    /// A base relay that had not noticed the end of the last connection names only calls that it had detached (trap T1).
+    /// A base relay that had not noticed the end of the last connection names only calls that it had detached.
     /// This connection replaces that one; the next list is the true one.
     fn look_again(&mut self, now: Now) {
         self.second_look = true;

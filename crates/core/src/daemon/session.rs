@@ -67,7 +67,7 @@ impl End {
         End { close: Some((1002, what)), why: Why::Protocol(what) }
     }
     fn dead(what: &'static str) -> End {
-        // No close frame could be read in time, but one that is can spare a base relay the confusion of trap T1.
+        // No close frame could be read in time, but one that is lets a base relay detach our calls before we are back.
         End { close: Some((1000, "stale daemon connection")), why: Why::Dead(what) }
     }
 }

@@ -316,7 +316,7 @@ impl Switchboard {
         self.note(Note::Detached { call: id.clone() });
     }
 
-    /// No word of the daemon in time. Says nothing about the socket (trap T10).
+    /// No word of the daemon in time. Says nothing about the socket: only silence does.
     pub(super) fn deadline(&mut self, now: Now, id: &CallId) {
         let Some(Call { stage: Stage::Sent { socket, .. }, .. }) = self.calls.get(id) else { return };
         let socket = *socket;

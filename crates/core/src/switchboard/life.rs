@@ -65,7 +65,7 @@ impl Switchboard {
     }
 
     /// Only this, never a call's timeout, makes a socket dead. On the base wire too it is a close without an error, because
-    /// any error would make the daemon give up (trap T2).
+    /// any error would make the daemon give up.
     pub(super) fn life_due(&mut self, now: Now, id: SocketId) {
         let Some(socket) = self.socket(id) else { return };
         let due = socket.heard + socket.silence_allowed();

@@ -29,7 +29,7 @@ pub const TOKEN_HEADER: &str = "x-bridge-token";
 /// Path of the link on the relay.
 pub const LINK_PATH: &str = "/daemon/ws";
 
-/// Close codes and reasons both sides act on (reference §2.3–2.6, link.md §1, §4).
+/// Close codes and reasons both sides act on; those of the base wire are word for word its own.
 pub mod close {
     /// A close as code and reason.
     pub type Close = (u16, &'static str);
@@ -48,7 +48,7 @@ pub mod close {
     pub const IN_USE: Close = (1013, "device_in_use");
     /// The relay stops.
     pub const RELAY_STOPS: Close = (1012, "relay shutting down");
-    /// No life within the deadline. 1012, because a base daemon must retry (trap T2).
+    /// No life within the deadline. 1012, because a base daemon takes most other closes as final, and this one as a reason to retry.
     pub const LIVENESS: Close = (1012, "daemon liveness timeout");
     /// hello did not come.
     pub const HELLO_TIMEOUT: Close = (1008, "daemon hello timeout");

@@ -1,4 +1,4 @@
-//! The end of a call as a tool result (reference §4.1): raw payloads are spliced in, never rebuilt.
+//! The end of a call as a tool result, laid out as the base version does it: raw payloads are spliced in, never rebuilt.
 
 use holdfast_core::code::ToolError;
 use holdfast_core::limits;

@@ -1,4 +1,4 @@
-//! `server_info`, answered by the relay itself: the groups and paths of the reference §4.2, and new counts beside them.
+//! `server_info`, answered by the relay itself: the groups and paths of base version 1.2.10, and new counts beside them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The six defects of rmcp that this endpoint must not show (D4 stands in `tests/mcp_hostile.rs`).
+//! The six defects of rmcp that this endpoint must not show (the fourth has `tests/mcp_hostile.rs` to itself).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Random histories of clients, a store that refuses, a relay and a worker that are killed, and a network that loses:
-//! whatever happens, the sentences of worker.md §7 hold at the relay.
+//! whatever happens, what `docs/PROMISES.md` says of operations holds at the relay.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

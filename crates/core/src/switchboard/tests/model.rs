@@ -1,4 +1,4 @@
-//! Random histories against honest daemons: whatever happens, the sentences of link.md §7 hold.
+//! Random histories against honest daemons: whatever happens, what `docs/PROMISES.md` says of calls holds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -248,7 +248,7 @@ impl World {
         self.lives[who].calls.retain(|call, _| named.contains(call));
     }
 
-    /// Base wire: a named call that was lost or never seen is answered with an error (trap T4).
+    /// Base wire: a named call that was lost or never seen is answered with an error, so that it does not hang until its deadline.
     fn answer_lost(&mut self, socket: SocketId, who: usize, named: &[CallId]) {
         for call in named {
             match self.lives[who].calls.get(call) {

@@ -1,7 +1,7 @@
 //! Both ends of durable operations in virtual time: the real [`Control`](holdfast_core::control::Control) and the real
 //! [`Worker`](holdfast_core::worker::Worker), each with a store that survives it, joined by the network of the link's pair.
 //!
-//! Everything random comes from one seed, so a failure is its seed. What must hold (worker.md §7) is checked while it happens
+//! Everything random comes from one seed, so a failure is its seed. What must hold (`docs/PROMISES.md`, O1 to O4) is checked while it happens
 //! by [`Truth`] and the stores, and at the end by [`Pair::judge`].
 
 mod machine;

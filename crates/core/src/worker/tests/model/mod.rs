@@ -1,5 +1,5 @@
 //! Random histories: frames in any order, commits that fail or are lost, processes that die at any moment, claims that go
-//! either way. Whatever happens, worker.md §7.1 holds.
+//! either way. Whatever happens, O1 of `docs/PROMISES.md` holds.
 
 mod world;
 
