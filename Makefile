@@ -19,6 +19,12 @@ TESTS := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo 'nextest run
 export RUST_TEST_THREADS ?= 6
 export NEXTEST_TEST_THREADS ?= 6
 
+# What is downloaded is asked for again where a network hiccups.
+export CARGO_NET_RETRY ?= 10
+export npm_config_fetch_retries ?= 6
+export PIP_RETRIES ?= 10
+APT := apt-get -o Acquire::Retries=6 -o DPkg::Lock::Timeout=300
+
 # A display, or a system that always has one.
 SCREEN := $(or $(WAYLAND_DISPLAY),$(DISPLAY),$(filter Windows_NT,$(OS)),$(filter Darwin,$(shell uname -s)))
 
@@ -82,7 +88,7 @@ ui-test: test-machine $(UI) $(UI_TESTS)
 	$(CARGO) build -p holdfast
 	$(CARGO) build -p holdfast-testkit --example discord
 	cd ui && npm run --silent check
-	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast timeout 900 node --test
+	cd tests/ui && HOLDFAST_BIN=$(BUILT)/debug/holdfast timeout 2400 node --test
 $(UI_TESTS): tests/ui/package-lock.json | node-machine
 	cd tests/ui && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.installed
 
@@ -117,7 +123,10 @@ install = missing=$$(for need in $(1); do command -v $${need%%:*} >/dev/null || 
 	if [ -n "$$missing" ]; then \
 	    command -v apt-get >/dev/null || { echo "missing:" $$missing; exit 1; }; \
 	    sudo=$$([ $$(id -u) = 0 ] || echo sudo); \
-	    $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends $$missing; \
+	    for pause in 5 20 60 end; do \
+	        $$sudo $(APT) update -qq && $$sudo $(APT) install -y -qq --no-install-recommends $$missing && break; \
+	        [ $$pause != end ] || exit 1; sleep $$pause; \
+	    done; \
 	fi
 .PHONY: machine node-machine desktop-machine test-machine
 machine:
