@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::system_start::args::Service;
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
-4 the data folder is in use by a process that does not answer · 5 doctor or drill found that something does not work · 6 the seat's holder lives and does not answer (`seat take --force` ends it). \
-`op run` and `op read -f` end with the program's own code, or 125.";
+4 the data folder is in use by a process that does not answer · 5 doctor, drill, `channel check` or `channel setup` found that something does not work · 6 the seat's holder lives and does not answer \
+(`seat take --force` ends it). `op run` and `op read -f` end with the program's own code, 128 and its signal's number, 130 after Ctrl-C, or 125.";
 
 /// Keeps this machine reachable for AI agents, and never loses their work when the network goes away.
 #[derive(Debug, Parser)]

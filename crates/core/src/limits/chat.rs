@@ -41,7 +41,7 @@ limits! {
     ["Inbox"]
     INBOX_WAITING: usize = 200, "messages", "Messages that wait for one binding; whoever writes more is told.";
     INBOX_CHANNELS: usize = 256, "channels", "Channels and threads of which it is known what was seen; the oldest is forgotten.";
-    INBOX_TEXT_MAX: usize = 16 << 10, "bytes", "Text of one message; services allow at most 4,096 characters.";
+    INBOX_TEXT_MAX: usize = 16 << 10, "bytes", "Text of one message; services allow at most 4096 characters.";
     INBOX_ATTACHMENTS: usize = 10, "files", "Files of one message.";
     INBOX_NAME_MAX: usize = 64, "characters", "Name of a person or a file.";
     INBOX_HELD: usize = 500, "messages", "Messages of a channel that wait while missed ones are fetched; more are fetched as well.";
@@ -67,8 +67,8 @@ limits! {
     DISCORD_FALLS: u32 = 6, "connections", "Connections in a row that end before the bot is ready; then the seat begins anew, after a pause.";
     DISCORD_EVENTS: usize = 256, "events", "Events of the gateway that wait to be understood; above, it is not read.";
     DISCORD_PERMIT: Duration = secs(5), "time", "How long a request waits for Discord's limits; if it would be longer, whoever asked waits.";
-    DISCORD_REFUSED: u32 = 2000, "answers", "Refusals (401, 403, 429) within DISCORD_REFUSED_WINDOW after which nothing is asked; at 10,000 Discord bans the address.";
-    DISCORD_REFUSED_WINDOW: Duration = secs(600), "time", "See DISCORD_REFUSED.";
+    DISCORD_REFUSED: u32 = 2000, "answers", "Refusals (401, 403, 429) within DISCORD_REFUSED_WINDOW after which nothing is asked; at 10 000 Discord bans the address.";
+    DISCORD_REFUSED_WINDOW: Duration = secs(600), "time", "The stretch in which DISCORD_REFUSED are counted; Discord counts over the same.";
     DISCORD_PLACES: usize = 4096, "channels", "Channels and threads of which it is known where they belong; others are asked for.";
     DISCORD_UNDER_WAY: usize = 32, "requests", "Acknowledgements under way; a further one is not given, and the person sees that it failed.";
     DISCORD_ANSWER: Duration = secs(5), "time", "How long a command waits for an answer to its sender alone before it says to look in the channel.";
@@ -142,7 +142,7 @@ limits! {
     TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";
     TOOL_SUMMARY_MAX: usize = 50, "characters", "What a tool was given, beside its name.";
     TOOL_BLOCK_MAX: usize = 500, "characters", "What a tool was given, below its name.";
-    TOOL_BLOCK_LINES: usize = 5, "lines", "The same.";
+    TOOL_BLOCK_LINES: usize = 5, "lines", "Lines of that; the others are counted.";
     TOOL_PROMPT_MAX: usize = 200, "characters", "What another agent was asked, below its name.";
     DIFF_LINES: usize = 15, "lines", "What is shown of a change; the others are counted.";
     DIFF_MAX: usize = 1500, "characters", "What is shown of a change of long lines; fits one message.";

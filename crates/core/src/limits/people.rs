@@ -22,10 +22,10 @@ limits! {
     ENROL_CODES_MAX: usize = 64, "codes", "Unused enrolment codes of one account.";
     ENROL_TRIES: usize = 5, "tries", "Wrong enrolment codes per source in LOGIN_WINDOW.";
     ENROL_ID_MAX: usize = 128, "characters", "Enrolment id, drawn by the device so that it can repeat a lost exchange; at least 16.";
-    TOKENS_PER_ACCOUNT: usize = 256, "tokens", "Personal access tokens of one account.";
+    TOKENS_PER_ACCOUNT: usize = 256, "tokens", "Static tokens of one account.";
     USE_RECORDED: Duration = secs(60), "time", "How often the use of a token is written down; what people read as *last used* is this much behind at most.";
-    TOKEN_LIFE: Duration = secs(90 * 86_400), "time", "Life of a personal access token unless it was asked shorter.";
-    TOKEN_LIFE_MAX: Duration = secs(366 * 86_400), "time", "Longest life of a personal access token.";
+    TOKEN_LIFE: Duration = secs(90 * 86_400), "time", "Life of a static token unless another was asked for.";
+    TOKEN_LIFE_MAX: Duration = secs(366 * 86_400), "time", "Longest life of a static token.";
 
     ["OAuth"]
     CLIENTS_MAX: usize = 1000, "clients", "Registered clients in all.";

@@ -74,7 +74,8 @@ pub enum Channel {
         #[arg(long)]
         binding: Option<String>,
     },
-    /// A hook of an agent that asks in the channel whether a tool may run; what is asked comes from stdin
+    /// A hook of an agent that asks in the channel whether a tool may run; what is asked comes from stdin. A wrong command line ends
+    /// with 1 here, because agents read 2 as a refusal
     Ask {
         /// The binding of the agent; without it the one whose folder this is
         #[arg(long)]

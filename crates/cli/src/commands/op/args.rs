@@ -7,9 +7,9 @@ use holdfast_core::operation::{OnFull, OnLeaseExpiry, Stream};
 
 use crate::args::duration;
 
-const RUN_HELP: &str = "Ends with the program's own exit code; with 125 if it did not start, was cancelled, its outcome is unknown, \
+const RUN_HELP: &str = "Ends with the program's own exit code, or 128 and the number of the signal that ended it; with 125 if it did not start, was cancelled, its outcome is unknown, \
 or output is missing: the relay keeps the first 1 MiB and the last 64 MiB of each stream, so a watcher that is slower than its program \
-by more than that misses what lies between, and is told how much. Ctrl-C stops watching and leaves it running.
+by more than that misses what lies between, and is told how much. Ctrl-C stops watching, leaves it running and ends with 130.
 
 With --json it prints one JSON object a line: {\"event\":\"started\",\"operation\":…}, then {\"event\":\"output\",\"stream\",\"offset\",\"data\"} \
 with the bytes as base64 and {\"event\":\"gap\",\"stream\",\"offset\",\"next\"} for bytes that were not kept, and in the end \
