@@ -194,7 +194,7 @@ fn three_protocol_errors_in_ten_minutes_are_told_once() {
     assert!(rig.daemon.snapshot(rig.now).protocol_errors.is_some());
 }
 
-/// Reference §2.6, on our side: every end is followed by another try, and only two of them wait.
+/// What a base daemon takes as final is none to us: every end is followed by another try, and only two of them wait.
 #[test]
 fn every_close_of_the_base_relay_is_followed_by_another_try() {
     for (code, reason, longest) in [
