@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 /// How long a command that should end by itself may take.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A temporary home. Removed when dropped.
 pub struct Home {
@@ -77,9 +77,11 @@ impl Home {
         self.root.path().join("run")
     }
 
-    /// The real `holdfast` binary with this home's environment and nothing else of ours.
+    /// The real `holdfast` binary with this home's environment and nothing else of ours, in the workspace.
     pub fn command(&self, args: &[&str]) -> Command {
-        self.program(&binary(), args)
+        let mut command = self.program(&binary(), args);
+        command.current_dir(self.workspace());
+        command
     }
 
     /// The same for another program.
@@ -114,7 +116,7 @@ impl Home {
     /// Runs a command to its end, with this text on stdin.
     ///
     /// # Panics
-    /// If it cannot be started or does not end within 60 s.
+    /// If it cannot be started or does not end within two minutes.
     pub async fn run_with(&self, args: &[&str], stdin: &str) -> Output {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

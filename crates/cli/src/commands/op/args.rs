@@ -70,7 +70,7 @@ pub struct Run {
     /// One command line for the system's shell instead of a program
     #[arg(long)]
     pub shell: bool,
-    /// Folder to run in, in the workspace
+    /// Folder to run in, relative to the workspace; without it, the folder you are in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
     /// A variable, NAME=VALUE; may be given several times

@@ -1,8 +1,10 @@
 //! `op run`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_core::operation::{Command, Request};
+use holdfast_core::status::{AppStatus, StatusSnapshot};
 use holdfast_host::api::client::Follower;
 
 use super::args::Run;
@@ -17,10 +19,16 @@ use crate::print;
 const INTERRUPTED: u8 = 130;
 
 pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
+    // Whoever starts nothing here is told at once; from then on it is waited for.
+    let snapshot: StatusSnapshot = holder(folders).await?.get("/api/status").await?;
+    let cwd = match args.cwd {
+        Some(named) => named,
+        None => folder_here(&std::env::current_dir()?, &snapshot.app)?,
+    };
     let command = if args.shell { Command::Shell(args.argv.join(" ")) } else { Command::Argv(args.argv) };
     let request = Request::Exec {
         command,
-        cwd: args.cwd,
+        cwd: Some(cwd),
         env: args.env.into_iter().collect(),
         stdin: args.stdin,
         timeout_ms: args.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -30,8 +38,6 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
     let session = format!("{:016x}", rand_key());
     // With a key of its own, an answer that was lost is asked for again, never a second run.
     let key = args.key.unwrap_or_else(|| format!("cli-{session}"));
-    // Whoever starts nothing here is told at once; from then on it is waited for.
-    holder(folders).await?;
     let away = |why: &str| eprintln!("holdfast: {}", print::shown(why));
     let session_name = args.session.as_deref();
     let (follower, started) = Follower::start(folders.dirs()?, &request, session_name, &key, away).await?;
@@ -63,11 +69,46 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
             progress.end();
             match folders.json {
                 true => print::json(&Event::Left { operation: &id })?,
-                false => eprintln!("\nholdfast: {id} goes on; `holdfast op read -f {id}` watches it, `holdfast op cancel {id}` ends it"),
+                false => eprintln!("\nholdfast: {id} keeps running; watch it with `holdfast op read -f {id}`, end it with `holdfast op cancel {id}`"),
             }
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
     progress.end();
     follow::end(folders, &ended)
+}
+
+/// Where the caller stands, if a program may run there. In another folder than the caller's it would do its work on other files.
+fn folder_here(here: &Path, app: &AppStatus) -> Result<String, Failure> {
+    let workspace = app.workspace.as_deref().unwrap_or(".");
+    let real = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+    let inside = Path::new(workspace).canonicalize().is_ok_and(|workspace| real.starts_with(workspace));
+    match here.to_str() {
+        Some(here) if inside || app.policy.as_deref() == Some("full") => Ok(here.to_owned()),
+        _ => Err(Failure::plain(format!(
+            "{} is outside the workspace {workspace}: run it from a folder in there, or name one with --cwd (`--cwd .` is the workspace)",
+            here.display()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_runs_where_its_caller_stands_or_nowhere() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let app = |policy: &str| AppStatus {
+            workspace: folder.to_str().map(str::to_owned),
+            policy: Some(policy.into()),
+            ..AppStatus::default()
+        };
+        let inside = folder.join("project");
+        assert_eq!(folder_here(&inside, &app("agent")).unwrap(), inside.to_str().unwrap());
+        assert_eq!(folder_here(&folder, &app("agent")).unwrap(), folder.to_str().unwrap());
+        let refused = folder_here(Path::new("/elsewhere"), &app("agent")).unwrap_err();
+        assert!(refused.message().starts_with("/elsewhere is outside the workspace "), "{}", refused.message());
+        assert_eq!(folder_here(Path::new("/elsewhere"), &app("full")).unwrap(), "/elsewhere");
+    }
 }
