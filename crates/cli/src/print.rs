@@ -35,7 +35,7 @@ pub fn table(rows: &Value, columns: &[(&str, &str)]) {
 fn cell(field: &str, value: &Value) -> String {
     match (field, value) {
         ("created" | "expires" | "in_use" | "revoked", Value::Number(seconds)) => {
-            seconds.as_i64().map(day).unwrap_or_default()
+            seconds.as_u64().map(|seconds| moment(seconds * 1000)).unwrap_or_default()
         }
         (_, Value::String(text)) => shown(text),
         (_, Value::Null) => "-".into(),
@@ -54,13 +54,29 @@ pub fn count(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-fn day(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map(|t| t.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
-}
-
-/// A moment of today or of another day, in local time.
+/// A moment in local time: of today the time alone, else with its day.
 pub fn moment(unix_ms: u64) -> String {
     let ms = i64::try_from(unix_ms).unwrap_or_default();
     let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(jiff::tz::TimeZone::system());
-    time.strftime("%H:%M:%S").to_string()
+    shown_at(&time, &jiff::Zoned::now())
+}
+
+fn shown_at(time: &jiff::Zoned, now: &jiff::Zoned) -> String {
+    let format = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    time.strftime(format).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    #[test]
+    fn a_moment_of_another_day_says_which_day() {
+        let at = |day: i8, hour: i8| date(2026, 11, day).at(hour, 5, 9, 0).to_zoned(TimeZone::UTC).unwrap();
+        assert_eq!(shown_at(&at(30, 8), &at(30, 23)), "08:05:09");
+        assert_eq!(shown_at(&at(24, 8), &at(30, 8)), "2026-11-24 08:05");
+    }
 }

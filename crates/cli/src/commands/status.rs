@@ -36,12 +36,15 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
     }
     let now = snapshot.taken_at;
     print::line(&format!("{}  {}", print::moment(now), sentence(snapshot)));
+    for fact in facts(&snapshot.app) {
+        print::line(&format!("  {}", print::shown(&fact)));
+    }
     for warning in &snapshot.health {
         print::line(&format!("  ! {}", print::shown(&warning.text)));
     }
     for consent in &snapshot.consents {
         let left = consent.expires_at.saturating_sub(now) / 1000;
-        let asks = format!("{} ({}) asks to be let in as {}", consent.client, consent.redirect_host, consent.account);
+        let asks = format!("{} ({}) wants access as {}", consent.client, consent.redirect_host, consent.account);
         print::line(&format!(
             "  ? {} ({left} s left: holdfast approve, with the code its page shows)",
             print::shown(&asks)
@@ -78,6 +81,14 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
         print::line(&format!("  {outages} in 24 h; the last at {at} for {seconds} s, {kept}"));
     }
     Ok(())
+}
+
+/// What somebody looks for who has to connect a client, or wonders what one may do here.
+fn facts(app: &AppStatus) -> Vec<String> {
+    let facts = [("MCP address", &app.mcp), ("policy", &app.policy), ("workspace", &app.workspace)];
+    let known: Vec<_> =
+        facts.iter().filter_map(|(what, value)| Some(format!("{what} {}", value.as_deref()?))).collect();
+    if known.is_empty() { known } else { vec![known.join(" · ")] }
 }
 
 /// Durable operations: nothing while there is nothing to say.
@@ -215,6 +226,7 @@ mod tests {
             waiting: 0,
             last_sent: None,
             reason: None,
+            code: None,
             next_try_at: None,
             frozen: false,
         });

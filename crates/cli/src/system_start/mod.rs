@@ -53,7 +53,7 @@ async fn install(folders: &Folders, what: Install) -> Result<(), Failure> {
             let place = system::Place::of(Which::Serve)?;
             if !place.file().exists() && running(&dirs).await?.is_some() {
                 return Err(Failure::plain(
-                    "Holdfast runs already on this data folder; quit it, so that the service can",
+                    "Holdfast is already running on this data folder; quit it first, so that the service can start",
                 ));
             }
             (place, Start::serve(program, options, &dirs.config, &dirs.data)?)

@@ -111,10 +111,9 @@ impl Place {
     /// A unit that a person wrote is left to that person.
     fn check_ours(&self) -> Result<(), Failure> {
         match std::fs::read_to_string(&self.file) {
-            Ok(text) if !text.starts_with(OURS) => Err(Failure::plain(format!(
-                "{} was not written by this command; take it away first",
-                self.file.display()
-            ))),
+            Ok(text) if !text.starts_with(OURS) => {
+                Err(Failure::plain(format!("{} was not written by this command; remove it first", self.file.display())))
+            }
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(self.refused(&e)),
             _ => Ok(()),
         }

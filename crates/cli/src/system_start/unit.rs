@@ -11,6 +11,9 @@ const SERVE_UNIT: &str = include_str!("../../../../deploy/holdfast.service");
 #[cfg(any(all(unix, not(target_os = "macos")), test))]
 const RELAY_UNIT: &str = include_str!("../../../../deploy/holdfast-relay.service");
 
+/// Below it a port needs a capability that the relay's user does not have.
+const FIRST_FREE_PORT: u16 = 1024;
+
 #[cfg(unix)]
 /// First line of what we wrote, by which we know it again.
 pub const OURS: &str = "# Written by `holdfast service install`; `holdfast service remove` takes it away.";
@@ -20,13 +23,15 @@ pub const OURS: &str = "# Written by `holdfast service install`; `holdfast servi
 pub struct Start {
     pub program: PathBuf,
     pub arguments: Vec<String>,
+    /// It listens on a port that the system keeps for root.
+    low_port: bool,
 }
 
 impl Start {
     /// `holdfast serve` with these options and folders.
     pub fn serve(program: PathBuf, options: Serve, config: &Path, data: &Path) -> Result<Start, Failure> {
         let Serve { workspace, listen, relay } = options;
-        let mut start = Start { program, arguments: vec!["serve".into()] };
+        let mut start = Start { program, arguments: vec!["serve".into()], low_port: false };
         start.path("--workspace", workspace.as_deref())?;
         start.option("--listen", listen);
         start.option("--relay", relay);
@@ -38,7 +43,8 @@ impl Start {
     /// `holdfast relay` with these options.
     pub fn relay(program: PathBuf, options: Relay) -> Result<Start, Failure> {
         let Relay { listen, public_url, tls_cert, tls_key, behind_proxy } = options;
-        let mut start = Start { program, arguments: vec!["relay".into()] };
+        let low_port = listen.is_some_and(|address| address.port() < FIRST_FREE_PORT);
+        let mut start = Start { program, arguments: vec!["relay".into()], low_port };
         start.option("--listen", listen);
         start.option("--public-url", public_url);
         start.path("--tls-cert", tls_cert.as_deref())?;
@@ -89,7 +95,13 @@ impl Start {
         // The comments above the first section and those marked (*) tell how to write the file by hand.
         let body = like.lines().skip_while(|line| !line.starts_with('['));
         let kept = body.filter(|line| !line.starts_with("Environment=") && !line.starts_with("# (*)"));
-        let lines = kept.map(|line| if line.starts_with("ExecStart=") { &start } else { line });
+        let lines = kept.flat_map(|line| match line {
+            line if line.starts_with("ExecStart=") => vec![start.as_str()],
+            "CapabilityBoundingSet=" if self.low_port => {
+                vec!["CapabilityBoundingSet=CAP_NET_BIND_SERVICE", "AmbientCapabilities=CAP_NET_BIND_SERVICE"]
+            }
+            line => vec![line],
+        });
         Ok(std::iter::once(OURS).chain(lines).flat_map(|line| [line, "\n"]).collect())
     }
 
@@ -162,6 +174,21 @@ mod tests {
                      --behind-proxy 10.0.0.0/8 --behind-proxy fd00::/8 --data-dir %S/holdfast-relay --config-dir %E/holdfast-relay\n";
         assert!(text.contains(start), "{text}");
         assert!(text.contains("User=holdfast-relay\n") && !text.contains("Environment=") && !text.contains("(*)"));
+        assert!(text.contains("\nCapabilityBoundingSet=\n") && !text.contains("AmbientCapabilities="), "{text}");
+    }
+
+    #[test]
+    fn a_relay_on_a_port_of_root_gets_that_one_capability() {
+        let options = Relay {
+            listen: Some("0.0.0.0:443".parse().unwrap()),
+            public_url: Some("https://relay.example".parse().unwrap()),
+            tls_cert: Some("/etc/holdfast/cert.pem".into()),
+            tls_key: Some("/etc/holdfast/key.pem".into()),
+            behind_proxy: vec![],
+        };
+        let text = Start::relay("/usr/bin/holdfast".into(), options).unwrap().relay_unit().unwrap();
+        let both = "\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n";
+        assert!(text.contains(both), "{text}");
     }
 
     #[test]

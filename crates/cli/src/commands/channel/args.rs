@@ -34,7 +34,7 @@ pub enum Channel {
         /// The code the bot gave them; without it pairing is opened, and in a terminal the code is asked for
         code: Option<String>,
     },
-    /// Who may speak to the agents
+    /// Who may talk to the agents
     People {
         /// Hear this one no longer, by the id at the service
         #[arg(long, value_name = "ID", conflicts_with = "admit")]
@@ -59,7 +59,7 @@ pub enum Channel {
     /// Ask the service whether the bot hears and may speak; changes nothing
     Check {
         /// A channel that no binding has yet
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", allow_negative_numbers = true)]
         channel: Option<String>,
     },
     /// The transcripts of agents on this machine, the likeliest first
@@ -97,7 +97,7 @@ pub struct Setup {
     #[arg(long, value_name = "URL")]
     pub gateway_url: Option<Url>,
     /// Bind this channel, by its id, to the agent of --project
-    #[arg(long, value_name = "ID", requires = "project")]
+    #[arg(long, value_name = "ID", allow_negative_numbers = true, requires = "project")]
     pub channel: Option<String>,
     /// The folder the agent works in
     #[arg(long, value_name = "DIR", requires = "channel")]
@@ -115,7 +115,7 @@ pub struct Bind {
     /// Its name: letters, digits and `-`
     pub name: String,
     /// The channel's id; its threads belong to it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub channel: Option<String>,
     /// Follow the newest interactive session of this folder
     #[arg(long, value_name = "DIR")]
