@@ -14,9 +14,9 @@ tray-connected-here = Ready for clients on this machine
 tray-connected-published = Ready for clients at { $address }
 tray-reconnecting = Reconnecting to { $relay }
 tray-outage = No connection to { $relay }: { $cause }
-tray-recovering = Back at { $relay }, checking that it works
+tray-recovering = Reconnected to { $relay }, checking the connection
 tray-sign-in = This machine is not signed in to { $relay }
-tray-incompatible = This Holdfast and { $relay } need the same version
+tray-incompatible = This Holdfast and { $relay } have incompatible versions
 tray-some-relay = the relay
 tray-own-relay = the relay on this machine
 
@@ -43,19 +43,19 @@ tray-engine-failed = { $engine ->
     [worker] The worker failed
    *[channels] The channels failed
 }
-tray-question = { $client } asks to use { $tool }
-tray-question-nobody = A client asks to use { $tool }
-tray-questions = { $count } calls ask before they run
-tray-consent = { $client } asks to be let in
-tray-consents = { $count } clients ask to be let in
-tray-seat-failed = The seat was given up: { $reason }
-tray-seat-failed-bare = The seat was given up
-tray-seat-frozen = The seat’s holder does not answer
+tray-question = { $client } wants to use { $tool }
+tray-question-nobody = A client wants to use { $tool }
+tray-questions = { $count } calls are waiting for your approval
+tray-consent = { $client } wants access
+tray-consents = { $count } clients want access
+tray-seat-failed = Gave up the seat: { $reason }
+tray-seat-failed-bare = Gave up the seat
+tray-seat-frozen = The process that holds the seat is not responding
 
 tray-open = Open status…
 tray-copy-mcp = Copy MCP address
 tray-start = Start
-tray-start-again = Try to start again
+tray-start-again = Retry start
 tray-stop = Stop
 tray-engines = Engines
 tray-relay = Relay on this machine: { $state ->
@@ -85,7 +85,7 @@ tray-worker = Worker: { $state ->
     [stopped] stopped
     [failed] failed
     [connecting] connecting
-    [connected] nothing to do
+    [connected] idle
     [reconnecting] reconnecting
     [outage] no connection
     [recovering] recovering
@@ -94,8 +94,8 @@ tray-worker = Worker: { $state ->
    *[absent] not started
 }
 tray-worker-busy = Worker: { $count ->
-    [one] { $count } operation runs
-   *[other] { $count } operations run
+    [one] { $count } operation running
+   *[other] { $count } operations running
 }
 tray-channels = Channels: { $state ->
     [stopping] stopping
@@ -113,11 +113,11 @@ tray-channels-serving = Channels: serving { $channel }
 tray-seat-take = Take seat
 tray-seat-take-ours = Take seat (held by this app)
 tray-seat-take-theirs = Take seat (held by { $host }, process { $pid })
-tray-seat-take-frozen = Take seat ({ $host }, process { $pid }, does not answer)
+tray-seat-take-frozen = Take seat (process { $pid } on { $host } is not responding)
 tray-seat-taking = Taking seat…
 tray-seat-release = Release seat
 tray-seat-wait-no-more = Stop waiting for the seat
-tray-seat-give-up = Give up the seat
+tray-seat-give-up = Stop trying
 tray-drill = Drill…
 tray-logs = Logs folder
 tray-autostart = Start at login
@@ -134,42 +134,42 @@ notice-outage-title = No connection to { $relay }
 notice-outage-body = { $cause }. Holdfast keeps trying.
 notice-outage-body-bare = Holdfast keeps trying.
 notice-outage-kept = { $count ->
-    [one] { $count } call goes on meanwhile; its result is kept.
-   *[other] { $count } calls go on meanwhile; their results are kept.
+    [one] { $count } call keeps running; its result will be kept.
+   *[other] { $count } calls keep running; their results will be kept.
 }
 notice-sign-in-title = This machine is not signed in to { $relay }
 notice-sign-in-body = { $cause }. Open Holdfast to sign in.
 notice-sign-in-body-bare = Open Holdfast to sign in.
 notice-incompatible-title = Update needed
-notice-incompatible-body = This Holdfast and { $relay } need the same version.
+notice-incompatible-body = This Holdfast and { $relay } have incompatible versions. Update the older one.
 notice-recovered-title = Connected to { $relay } again
-notice-recovered-body = It was away for { $lasted }.
+notice-recovered-body = The connection was down for { $lasted }.
 notice-recovered-saved = { $count ->
-    [one] { $count } call came through.
-   *[other] { $count } calls came through.
+    [one] { $count } call completed.
+   *[other] { $count } calls completed.
 }
 notice-calls-lost-title = Calls were lost
 notice-calls-lost-body = { $text }.
-notice-calls-lost-several = The outcome of several calls is not known.
+notice-calls-lost-several = It is not known whether several calls finished.
 notice-start-failed-title = Holdfast could not start
 notice-relay-failed-title = The relay on this machine failed
 notice-failed-body = { $text }.
-notice-consent-title = { $client } asks to be let in
-notice-consent-body = Its browser goes on to { $host }. Open Holdfast and type the code that its page shows. If you did not start this, do nothing.
-notice-consents-title = { $count } clients ask to be let in
+notice-consent-title = { $client } wants access
+notice-consent-body = It will return to { $host }. Open Holdfast and type the code shown in the browser. If you did not start this, ignore it.
+notice-consents-title = { $count } clients want access
 notice-consents-body = Open Holdfast to see who they are.
-notice-question-title = { $client } asks to use { $tool }
-notice-question-title-nobody = A client asks to use { $tool }
+notice-question-title = { $client } wants to use { $tool }
+notice-question-title-nobody = A client wants to use { $tool }
 notice-question-body = Open Holdfast to allow or deny it.
-notice-questions-title = { $count } calls ask before they run
+notice-questions-title = { $count } calls are waiting for your approval
 notice-questions-body = Open Holdfast to allow or deny them.
 notice-seat-acquired-title = This machine has the seat
-notice-seat-acquired-body = It speaks for the bot now.
-notice-seat-acquired-channel = It speaks for the bot in { $channel } now.
+notice-seat-acquired-body = It runs the bot now.
+notice-seat-acquired-channel = It runs the bot in { $channel } now.
 notice-seat-superseded-title = Another process has the seat
-notice-seat-failed-title = The seat was given up
-notice-seat-frozen-title = The seat’s holder does not answer
-notice-seat-frozen-body = Open Holdfast to decide whether its process is ended.
+notice-seat-failed-title = Gave up the seat
+notice-seat-frozen-title = The process that holds the seat is not responding
+notice-seat-frozen-body = Open Holdfast to decide whether to end that process.
 notice-seat-because = { $reason }.
 notice-seat-silent = No reason was given.
 notice-still-running-title = Holdfast is still running
@@ -178,16 +178,16 @@ notice-still-running-body = It stays in the tray. To end it, choose Quit in the 
 
 ### The window: its frame and first screen
 
-ui-nav = Parts of the window
+ui-nav = Sections
 ui-tab-now = Now
 ui-cancel = Cancel
 ui-close = Close
-ui-old-link-title = This page was opened with an old link, or without one
-ui-old-link-text = A link to this page works once, and only as long as Holdfast is not started again. Nothing is wrong with Holdfast itself. To open this page anew, run:
-ui-silent = Holdfast does not answer. This is how it was { $age } ago; asking again by itself.
-ui-silent-long = If it was started again, this page needs a new link: run “holdfast open”.
-ui-silent-hangs = If this page is open in other windows too, close some: a browser has few connections for all of them.
-ui-silent-never = Holdfast does not answer yet; asking again by itself.
+ui-old-link-title = This link has expired
+ui-old-link-text = Each link works once, and stops working when Holdfast restarts. Nothing is wrong with Holdfast itself. To open the window again, run:
+ui-silent = Holdfast is not responding. Showing the state from { $age } ago; retrying.
+ui-silent-long = If Holdfast was restarted, open a new link: run “holdfast open”.
+ui-silent-hangs = If this page is open in several tabs, close some: browsers limit the connections per site.
+ui-silent-never = Holdfast is not responding yet; retrying.
 ui-dismiss = Dismiss
 ui-now = Now
 ui-copied = Copied
@@ -209,20 +209,20 @@ ui-head-blip = Reconnecting to { $relay }
 ui-head-blip-here = Reconnecting to the relay
 ui-head-outage = Reconnecting to { $relay }
 ui-head-outage-here = Reconnecting to the relay
-ui-head-recovering = Back at { $relay }, proving that it works
-ui-head-recovering-here = Reconnected, proving that it works
+ui-head-recovering = Reconnected to { $relay }, checking the connection
+ui-head-recovering-here = Reconnected, checking the connection
 ui-head-sign-in-needed = { $relay } does not know this machine any more
 ui-head-sign-in-needed-here = The relay does not know this machine any more
-ui-head-incompatible = { $relay } and this Holdfast need the same version
-ui-head-incompatible-here = The relay and this Holdfast need the same version
+ui-head-incompatible = { $relay } and this Holdfast have incompatible versions
+ui-head-incompatible-here = The relay and this Holdfast have incompatible versions
 ui-head-idle = nothing is waiting
 ui-head-running = { $count ->
     [one] 1 call is running
    *[other] { $count } calls are running
 }
 ui-head-queued = { $count ->
-    [one] 1 result is on its way
-   *[other] { $count } results are on their way
+    [one] 1 result is being delivered
+   *[other] { $count } results are being delivered
 }
 ui-head-waiting = { $count ->
     [one] 1 call is waiting
@@ -233,12 +233,12 @@ ui-head-waiting-safe = { $count ->
    *[other] { $count } calls are waiting, nothing is lost
 }
 ui-head-question = { $count ->
-    [one] a call waits for your yes or no
-   *[other] { $count } calls wait for your yes or no
+    [one] a call is waiting for your approval
+   *[other] { $count } calls are waiting for your approval
 }
 ui-head-consent = { $count ->
-    [one] { $client } asks to be let in
-   *[other] { $count } clients ask to be let in
+    [one] { $client } wants access
+   *[other] { $count } clients want access
 }
 ui-head-lost = Link lost { $age } ago: { $cause }.
 ui-head-lost-bare = Link lost { $age } ago.
@@ -246,12 +246,12 @@ ui-head-next = Trying again in { $left } (try { $attempt }).
 ui-head-trying = Trying now (try { $attempt }).
 ui-head-since = Running since { $since }, policy { $policy }.
 ui-head-since-bare = Running since { $since }.
-ui-head-off = Clients get no answer until you start it again.
-ui-head-silent = Holdfast does not answer
-ui-head-silent-what = Whether this machine can be reached is not known.
+ui-head-off = Clients cannot reach this machine until you start it again.
+ui-head-silent = Holdfast is not responding
+ui-head-silent-what = It is not known whether this machine can be reached.
 ui-start = Start
 ui-stop = Stop
-ui-stopping = Stopping …
+ui-stopping = Stopping…
 ui-action-try-now = Try now
 ui-action-start = Start
 ui-action-restart = Restart
@@ -269,15 +269,15 @@ ui-reach-recovering = Recovering
 ui-reach-sign-in-needed = Sign in needed
 ui-reach-incompatible = Incompatible
 ui-reach-stopped = No
-ui-reach-grace = calls are kept for { $left } more
+ui-reach-grace = calls are kept for another { $left }
 ui-reach-since = since { $since }
-ui-reach-off = nothing runs
+ui-reach-off = stopped
 ui-reach-off-link = the link is stopped
 ui-reach-silent = Unknown
 ui-reach-heard = last heard { $at }
 ui-calls = Calls
 ui-calls-pending = pending
-ui-calls-none = nothing runs or waits
+ui-calls-none = idle
 ui-calls-detached = { $count } detached
 ui-calls-held = { $count ->
     [one] 1 result held
@@ -286,31 +286,31 @@ ui-calls-held = { $count ->
 ui-calls-oldest = oldest { $age }
 ui-seat = Seat
 ui-seat-none = No channel set up
-ui-seat-none-text = nobody speaks for a bot here
-ui-seat-set-up = Set one up
+ui-seat-none-text = no bot on this machine
+ui-seat-set-up = Set up a bot
 ui-seat-this = This machine
 ui-seat-other = { $host }
 ui-seat-free = Free
 ui-seat-claiming = Taking the seat
 ui-seat-connecting = Connecting
-ui-seat-draining = Letting go
+ui-seat-draining = Releasing
 ui-seat-failed = Failed
-ui-seat-detail = { $channel } since { $since }, { $waiting } waiting
+ui-seat-detail = { $channel } since { $since }, { $waiting } messages waiting
 ui-seat-process = process { $pid } since { $since }
-ui-seat-standby = waits for process { $pid }, which has it since { $since }
+ui-seat-standby = waiting for process { $pid }, holder since { $since }
 ui-seat-take = Take
 ui-seat-release = Release
 ui-seat-stop-waiting = Stop waiting
 ui-seat-take-title = Take the seat?
-ui-seat-take-from = { $host } (process { $pid }) speaks for this bot now. It finishes what it is sending and stops; then this machine speaks.
-ui-seat-take-free = Nobody speaks for this bot now. This machine will.
-ui-seat-frozen = { $host } (process { $pid }) holds the seat and does not answer. Ending its process loses what it had not sent.
+ui-seat-take-from = { $host } (process { $pid }) runs this bot now. It will finish what it is sending and disconnect; then this machine takes over.
+ui-seat-take-free = Nobody runs this bot now. This machine will.
+ui-seat-frozen = { $host } (process { $pid }) holds the seat and is not responding. Its process has to be ended first; messages it had stored are sent from here.
 ui-seat-force = End it and take the seat
 
-ui-ask-title = { $client } asks to run { $tool }
-ui-ask-title-nobody = A client asks to run { $tool }
-ui-ask-lapses = Counts as no in { $left }
-ui-ask-remember = The same answer for this client until Holdfast ends
+ui-ask-title = { $client } wants to use { $tool }
+ui-ask-title-nobody = A client wants to use { $tool }
+ui-ask-lapses = Denied automatically in { $left }
+ui-ask-remember = Remember for this client until Holdfast quits
 ui-ask-allow = Allow
 ui-ask-hidden = { $count ->
     [one] { $count } character is not shown.
@@ -329,9 +329,9 @@ ui-state-delivered = delivered
 ui-state-cancelled = cancelled
 ui-state-lost = lost
 ui-state-failed = failed
-ui-call-none = No call yet. What clients ask of this machine shows up here as it happens.
+ui-call-none = No calls yet. Calls from clients appear here as they happen.
 ui-call-connect = Connect a client
-ui-call-none-found = No call matches.
+ui-call-none-found = No matching calls.
 ui-call-more = { $count ->
     [one] Show 1 older call
    *[other] Show { $count } older calls
@@ -339,19 +339,19 @@ ui-call-more = { $count ->
 ui-call-less = Show fewer
 ui-call-life-part = { $phase } { $time }
 ui-call-id = Call
-ui-call-error = ended with { $code }
+ui-call-error = failed: { $code }
 ui-phase-running = running
 ui-phase-detached = detached
 ui-phase-held = result held
-ui-step-received = received, and started
-ui-step-detached = the link was lost; it ran on
-ui-step-rebound = bound to the link again
+ui-step-received = received and started
+ui-step-detached = connection lost, still running
+ui-step-rebound = reconnected
 ui-step-finished = finished
 ui-step-sent = result sent
 ui-step-delivered = delivery confirmed
 ui-step-cancelled = cancelled
-ui-step-lost = nobody waited for the answer any more
-ui-key = Bars are as long as the square root of their time.
+ui-step-lost = no longer wanted by the client
+ui-key = The length of a bar grows with the square root of its duration.
 
 ui-link = Relay link
 ui-link-state = State
@@ -364,7 +364,7 @@ ui-link-by = { $relay }, { $route }
 ui-link-relay = Relay
 ui-link-relay-here = on this machine
 ui-day-none = Last 24 hours: no outage
-ui-day-none-since = No outage since the start, { $since }
+ui-day-none-since = No outage since { $since }
 ui-day = Last 24 hours: { $count ->
     [one] 1 outage, { $time }
    *[other] { $count } outages, { $time } in all
@@ -382,7 +382,7 @@ ui-day-mark = { $at }, { $time }
 ui-day-open = { $at }, { $time } so far
 ui-day-now = now
 ui-day-drill = Run a drill
-ui-day-before = Before this start: only outages are known
+ui-day-before = Before this start only outages are known
 
 
 ### The window's panels
@@ -404,17 +404,17 @@ ui-start-relay = Start the relay
 
 ## What went wrong, by code. A code without a line here is told in the process's own sentence.
 
-ui-error-unavailable = Holdfast does not answer.
-ui-error-no_answer = Holdfast did not answer in time, and is not asked any more. Look whether it was done before you try again.
-ui-error-no_relay_here = The relay runs on another machine, and what it knows is looked after there: “holdfast client”, “device” and “token” on that machine.
+ui-error-unavailable = Holdfast is not responding.
+ui-error-no_answer = Holdfast did not respond in time. Check whether it was done before you try again.
+ui-error-no_relay_here = The relay runs on another machine. Manage clients, devices and tokens there, with “holdfast client”, “device” and “token”.
 ui-error-not_running = The relay of this machine is stopped.
-ui-error-approval_code_invalid = No page shows that code. The third wrong one cancels everything that waits.
-ui-error-device_limit_reached = The account has as many devices as it may have. Revoke one first.
-ui-error-code_limit_reached = Too many codes are open. They lapse by themselves within ten minutes.
-ui-error-token_limit_reached = The account has as many tokens as it may have. Revoke one first.
+ui-error-approval_code_invalid = No request has that code. The third wrong code cancels all waiting requests.
+ui-error-device_limit_reached = The account has reached its device limit. Revoke one first.
+ui-error-code_limit_reached = Too many unused codes. They expire within ten minutes.
+ui-error-token_limit_reached = The account has reached its token limit. Revoke one first.
 ui-error-no_device = The account has no device yet.
-ui-error-no_seat = This machine does not speak for the bot now. Take the seat first.
-ui-error-wrong_code = That code is nobody’s. Five wrong ones close the door.
+ui-error-no_seat = This machine is not running the bot. Take the seat first.
+ui-error-wrong_code = Wrong code. After five wrong codes pairing closes.
 
 ## Connect
 
@@ -424,7 +424,7 @@ ui-connect-qr = Show as a QR code
 ui-connect-qr-what = The MCP address as a QR code
 ui-connect-qr-here = The address alone, no token. It leads to this computer only.
 ui-connect-qr-anywhere = The address alone, no token.
-ui-connect-now = as it is now
+ui-connect-now = current
 ui-connect-here = This computer only
 ui-connect-here-what = The relay runs inside Holdfast. Clients on this computer use it; when the computer sleeps, so does the relay.
 ui-connect-anywhere = From anywhere
@@ -446,23 +446,23 @@ ui-way-internet = They need an address on the internet. This one leads to this c
 ui-way-inspector = MCP Inspector
 ui-way-inspector-do = Start it with this, choose the transport Streamable HTTP and give it the address.
 ui-way-other = Another client
-ui-way-other-do = One that knows OAuth needs only the address. One that does not sends a token, made below, with every request:
+ui-way-other-do = A client that supports OAuth needs only the address. Others send a token (create one below) with each request:
 
 ui-token-title = A token for scripts
 ui-token-what = For a client that cannot sign in by itself.
 ui-token-name = What is it for?
 ui-token-name-example = Nightly build
 ui-token-name-bad = Give it a name.
-ui-token-role = It may do at most
-ui-token-role-own = All that the account may
-ui-token-device = It reaches
+ui-token-role = Permissions, at most
+ui-token-role-own = Everything the account may do
+ui-token-device = Device
 ui-token-device-default = The default device
 ui-token-days = Days until it expires
 ui-token-days-bad = From 1 to 366 days.
 ui-token-create = Create token
 ui-token-made = The token “{ $name }”:
-ui-token-once = Copy it now, it is not shown again. Until { $date } whoever has it can use this machine.
-ui-token-done = I have it
+ui-token-once = Copy it now; it is not shown again. Anyone who has it can use this machine until { $date }.
+ui-token-done = Done
 
 ui-role-reviewer = read only
 ui-role-editor = read and write files
@@ -475,31 +475,31 @@ ui-scope-offline-access = stay signed in
 
 ## Clients
 
-ui-waiting-title = Waiting to be let in
+ui-waiting-title = Access requests
 ui-waiting-heard = { $count ->
-    [one] 1 client waits to be let in
-   *[other] { $count } clients wait to be let in
+    [one] 1 client wants access
+   *[other] { $count } clients want access
 }
-ui-waiting-left = lapses in { $time }
-ui-waiting-where = Calls itself this. Acts as { $account }, then goes to { $host }.
+ui-waiting-left = expires in { $time }
+ui-waiting-where = The name is the client’s own claim. Acts as { $account }; returns to { $host }.
 ui-waiting-rights = Asks to: { $rights }
 ui-waiting-code = Code that its browser page shows
-ui-waiting-three = Three wrong codes cancel everything that waits.
-ui-waiting-approve = Let it in
+ui-waiting-three = Three wrong codes cancel all waiting requests.
+ui-waiting-approve = Approve
 ui-waiting-deny = Refuse
-ui-waiting-why = If you did not start this, do nothing: it lapses by itself. Never type a code that somebody sent you.
-ui-waiting-done = { $client } is let in. Go back to its page and choose Allow; it then goes on to { $host }.
-ui-waiting-cancelled = Three wrong codes: everything that waited is cancelled. Start again in the client.
-ui-code-bad = A code is 8 letters and digits from 2 to 7.
+ui-waiting-why = If you did not start this, ignore it: it expires by itself. Never type a code that somebody sent you.
+ui-waiting-done = Approved. Go back to { $client }’s page and choose Allow; it then returns to { $host }.
+ui-waiting-cancelled = Three wrong codes: all waiting requests are cancelled. Start again in the client.
+ui-code-bad = A code has 8 characters: letters and the digits 2 to 7.
 
 ui-clients-title = Clients
-ui-clients-none = No client has been here yet. How to add one:
+ui-clients-none = No clients yet. How to add one:
 ui-client-since = Since { $date }
-ui-client-asked = not let in
+ui-client-asked = not approved
 ui-client-revoke = Revoke { $name }?
-ui-client-revoke-what = Its calls are cancelled and its sessions end at once. To come back it must ask again.
+ui-client-revoke-what = Its calls are cancelled and its sessions end at once. To return it must request access again.
 ui-client-forget = Forget { $name }?
-ui-client-forget-what = It registered and was never let in. It may ask again.
+ui-client-forget-what = It registered but was never approved. It can ask again.
 ui-used = , last used { $when }
 ui-used-never = , never used
 ui-grant = { $device } as { $account } · { $role } · { $rights }
@@ -510,17 +510,17 @@ ui-token-over = expired
 ui-token-expires = Good until { $date }
 ui-token-expired = Expired on { $date }
 ui-token-revoke = Revoke the token “{ $name }”?
-ui-token-revoke-what = Whatever uses it is refused from now on, and its calls are cancelled.
+ui-token-revoke-what = Anything that uses it is refused from now on, and its calls are cancelled.
 
 ui-cut-title = Cut all access
-ui-cut-what = Ends every client and every token, stops what runs for them, and takes this machine off the relay.
-ui-cut-what-elsewhere = Stops what runs here and takes this machine off the relay.
-ui-cut-ask = Cut all access …
+ui-cut-what = Revokes all clients and tokens, stops everything that runs for them, and disconnects from the relay.
+ui-cut-what-elsewhere = Stops everything that runs here and disconnects from the relay.
+ui-cut-ask = Cut all access…
 ui-cut-sure = Cut all access?
 ui-cut-verb = Cut all access
 ui-cut-means = Every client and every token is revoked. Calls that run are killed. The link stops.
 ui-cut-means-elsewhere = Calls that run are killed and the link stops. Clients and tokens belong to the relay elsewhere: they keep their access to it, and reach this machine again when the link is started.
-ui-cut-back = This cannot be taken back: each client has to be let in anew. The link stays off until you start it.
+ui-cut-back = This cannot be undone: every client must be approved again. The link stays off until you start it.
 ui-cut-done = { $count ->
     [0] No client or token had access. The link is stopped.
     [one] 1 client or token lost its access. The link is stopped.
@@ -543,16 +543,16 @@ ui-device-name = Name of the device
 ui-device-rename = Rename
 ui-device-make-default = Make default
 ui-device-revoke = Revoke { $name }?
-ui-device-revoke-what = Its link closes at once and its calls end. Every client and token that reaches it loses its access. To come back it must be enrolled anew.
-ui-device-revoke-away = Every client and token that reaches it loses its access. To come back it must be enrolled anew.
-ui-device-revoke-last = It is the only device: nothing can be reached afterwards.
+ui-device-revoke-what = Its link closes at once and its calls end. Every client and token that reaches it loses its access. To return it must be enrolled again.
+ui-device-revoke-away = Every client and token that reaches it loses its access. To return it must be enrolled again.
+ui-device-revoke-last = This is the only device. Clients will have nothing to reach.
 ui-invite-title = Add a device
 ui-invite-what = Another machine joins this relay with a code that works once.
-ui-invite-here = Another machine joins this relay with a code that works once. The relay listens on this computer only, so for now no other machine reaches it.
+ui-invite-here = Another machine joins this relay with a code that works once. The relay listens on this computer only, so for now no other machine can reach it.
 ui-invite-code = Code
 ui-invite-left = Works once, for { $time } more.
 ui-invite-do = On the other machine:
-ui-invite-over = That code has lapsed.
+ui-invite-over = That code has expired.
 ui-invite-make = Make a code
 ui-invite-another = Make another code
 
@@ -560,47 +560,47 @@ ui-invite-another = Make another code
 
 ui-log-title = Log
 ui-log-open = Open folder
-ui-log-level = Least level
-ui-log-level-error = Errors only
-ui-log-level-warn = Warnings too
-ui-log-level-info = Information too
-ui-log-level-debug = Details too
+ui-log-level = Minimum level
+ui-log-level-error = Errors
+ui-log-level-warn = Warnings and above
+ui-log-level-info = Information and above
+ui-log-level-debug = Everything
 ui-log-search = Search
 ui-log-follow = Follow
-ui-log-none = No such line.
+ui-log-none = No matching lines.
 ui-log-private = The log holds no tokens, arguments, outputs or file contents.
 ui-doctor-title = Doctor
-ui-doctor-what = Looks at what could keep this machine from being reached: the link, the proxy, certificates, the clock, credentials, disk.
-ui-doctor-run = Examine
-ui-doctor-again = Examine again
+ui-doctor-what = Checks what could keep this machine from being reached: the link, the proxy, certificates, the clock, credentials, disk.
+ui-doctor-run = Run checks
+ui-doctor-again = Run checks again
 ui-doctor-copy = Copy report
-ui-doctor-asking = Looking …
+ui-doctor-asking = Checking…
 ui-doctor-found = { $failed ->
     [0] { $warnings ->
-        [0] All is well.
-        [one] All works. 1 thing is worth knowing.
-       *[other] All works. { $warnings } things are worth knowing.
+        [0] Everything works.
+        [one] Everything works. 1 note.
+       *[other] Everything works. { $warnings } notes.
     }
-    [one] 1 thing does not work.
-   *[other] { $failed } things do not work.
+    [one] 1 problem.
+   *[other] { $failed } problems.
 }
-ui-check-ok = As it should be:
-ui-check-warning = Worth knowing:
-ui-check-failed = Does not work:
-ui-check-skipped = Not looked at:
+ui-check-ok = OK:
+ui-check-warning = Note:
+ui-check-failed = Problem:
+ui-check-skipped = Skipped:
 ui-support-title = Support bundle
-ui-support-what = One text for somebody who helps: versions, the doctor's report, the configuration and the log’s end, without tokens, arguments and outputs.
-ui-support-make = Make
-ui-support-look = Look through it before you give it away.
+ui-support-what = A text file for whoever helps you: versions, the doctor’s report, the configuration and recent log lines, without tokens, arguments and outputs.
+ui-support-make = Create
+ui-support-look = Review it before you share it.
 ui-support-save = Save as a file
 
 ## Settings
 
 ui-set-applied = Applied.
 ui-set-restart = Saved. It takes effect after a restart.
-ui-set-overruled = Saved. Now it is overruled by the command line that Holdfast was started with.
+ui-set-overruled = Saved, but overridden by a command-line option that Holdfast was started with.
 ui-set-restart-now = Restart now
-ui-set-invalid = The configuration file cannot be used, and what ran before is kept: { $error }
+ui-set-invalid = The configuration file is invalid; the previous settings stay in force: { $error }
 ui-set-policy = What clients may do here
 ui-policy-review = Review
 ui-policy-review-what = Read files of the workspace, search, look at git history.
@@ -615,14 +615,14 @@ ui-policy-full-warning = An approved client can do everything you can do on this
 ui-policy-apply = Change to { $name }
 ui-policy-sure = Change to { $name }?
 ui-policy-verb = Change
-ui-policy-at-once = It holds at once, for every client that is let in.
+ui-policy-at-once = Takes effect at once, for every client.
 ui-set-ask = Ask me first
-ui-set-ask-what = A call of these clients waits until you allow it here; after two minutes it counts as no.
+ui-set-ask-what = A call of these clients waits until you allow it here; after two minutes it is denied.
 ui-set-ask-everybody = Every client
-ui-set-ask-tools = Asked are calls that
+ui-set-ask-tools = Ask before calls that
 ui-ask-tools-runs = run programs
 ui-ask-tools-writes = run programs or write files
-ui-ask-tools-all = do anything, reading too
+ui-ask-tools-all = do anything, even read
 ui-set-relay = Relay
 ui-set-relay-here = Inside Holdfast
 ui-set-relay-here-what = For clients on this computer.
@@ -632,13 +632,13 @@ ui-set-relay-url = Its address
 ui-set-relay-enroll = If this machine has not joined it yet, type this with a code of that relay:
 ui-set-work = Workspace
 ui-set-workspace = Folder that file tools work in
-ui-set-workspace-what = Not your home folder and not a root. Empty: ~/holdfast.
+ui-set-workspace-what = Cannot be your home folder or a root folder. If empty: ~/holdfast.
 ui-set-reach = Operations reach
-ui-set-sync-allow-hosts = Files from the relay, and from
-ui-set-sync-allow-hosts-none = nowhere else
+ui-set-sync-allow-hosts = Hosts to download files from, besides the relay
+ui-set-sync-allow-hosts-none = none
 ui-set-forward-allow-ports = Ports of this machine
 ui-set-forward-allow-ports-none = none
-ui-set-reach-what = Set in the configuration file, as sync.allow_hosts and forward.allow_ports. What is taken away there holds at once, what is added after a restart.
+ui-set-reach-what = Set in the configuration file, as sync.allow_hosts and forward.allow_ports. Removals take effect at once, additions after a restart.
 ui-set-habits = This machine
 ui-set-autostart = Start at login
 ui-set-autostart-what = Starts hidden, with the engines as they were.
@@ -647,16 +647,16 @@ ui-set-power-keep-awake-what = With mains power only. Closing the lid still puts
 ui-set-calls-keep-bodies = Remember what calls were asked and answered
 ui-set-calls-keep-bodies-what = In memory only, cut short and without what looks like a secret. Shown with each call.
 ui-set-notices = Notices on the desktop
-ui-set-notices-outages = Outages, and their ends
+ui-set-notices-outages = Outages and recoveries
 ui-set-notices-calls-lost = Lost calls
-ui-set-notices-consents = Clients that ask to be let in
-ui-set-notices-questions = Calls that ask before they run
+ui-set-notices-consents = Clients that want access
+ui-set-notices-questions = Calls that need your approval
 ui-set-notices-seat = The seat
 ui-set-notices-start-failed = Engines that could not start
-ui-set-notices-still-running = That Holdfast goes on when the window is closed
+ui-set-notices-still-running = That Holdfast keeps running when the window closes
 ui-set-file = Configuration and log
-ui-set-level = The log holds
-ui-set-file-what = All this stands in one file, with comments kept. It may be edited by hand too.
+ui-set-level = Log level
+ui-set-file-what = All settings are in one file, which you can also edit by hand. Comments are kept.
 
 ## Drill
 
@@ -666,41 +666,41 @@ ui-drill-what = A call goes to the relay and back to this machine. In the middle
 ui-drill-cut = Cut the link for
 ui-drill-seconds = { $count } s
 ui-drill-start = Start the drill
-ui-drill-again = Once more
-ui-drill-running = Running …
+ui-drill-again = Run again
+ui-drill-running = Running…
 ui-drill-before = Nothing is changed on this machine: the call only waits.
 ui-drill-no-link = The link is not up now, so there is nothing to cut.
 ui-drill-sure = { $count ->
-    [one] Cut the link although 1 call runs?
-   *[other] Cut the link although { $count } calls run?
+    [one] Cut the link while 1 call is running?
+   *[other] Cut the link while { $count } calls are running?
 }
-ui-drill-sure-what = They are detached, run on, and are bound again when the link is back. That is the promise, but it is tried on real work.
-ui-drill-anyway = Cut it anyway
+ui-drill-sure-what = They are detached, keep running, and are picked up when the link is back. That is what Holdfast promises, but this tests it on real work.
+ui-drill-anyway = Cut anyway
 ui-drill-steps = What happened
-ui-drill-waiting = Waiting for what comes next …
+ui-drill-waiting = Waiting…
 ui-drill-took = Back { $recovered } after a cut of { $cut }; { $took } in all.
 ui-verdict-delivered-once = Delivered once.
 ui-verdict-reported = Reported honestly.
-ui-verdict-failed = Not kept.
+ui-verdict-failed = The promise was not kept.
 
 ## First steps
 
 ui-first-title = First steps
-ui-first-done = Done: this machine holds fast
+ui-first-done = All set
 ui-first-skip = Skip
 ui-first-is-done = done
 ui-first-reopen = Show the first steps
 ui-first-reach = This machine can be reached
-ui-first-reach-what = It is not connected to its relay yet. The doctor finds out why.
-ui-first-reach-do = Ask the doctor
-ui-first-client = A client is let in
-ui-first-client-what = Give a client the MCP address, then type the code that its browser page shows.
+ui-first-reach-what = It is not connected to its relay yet. The doctor can tell you why.
+ui-first-reach-do = Run checks
+ui-first-client = A client is connected
+ui-first-client-what = Give a client the MCP address, then type the code shown on its browser page.
 ui-first-client-do = Connect a client
-ui-first-drill = The drill passed
+ui-first-drill = The drill has passed
 ui-first-drill-what = Cut the link in the middle of a call and see that nothing is lost.
 ui-first-drill-do = Run the drill
 ui-first-channel = An agent is mirrored to a channel
-ui-first-channel-what = If you like: what an agent here writes appears in a Discord or Telegram channel, and what you write there reaches it. Set up a bot, see it checked, send a test message.
+ui-first-channel-what = What an agent here writes appears in a Discord or Telegram channel, and what you write there reaches it. Set up a bot, have it checked, send a test message.
 ui-first-channel-do = Mirror an agent
 ui-first-optional = optional
 
@@ -716,47 +716,47 @@ ui-chat-bot-telegram = A bot at Telegram
 ui-chat-telegram-make = Write /newbot to @BotFather and answer what it asks.
 ui-chat-telegram-token = Copy the token from its answer, and add the bot to your group.
 ui-channel-token = Token of the bot
-ui-channel-token-what = It tells which service it is of, and is kept with this machine’s other credentials.
+ui-channel-token-what = Holdfast recognises the service from the token and stores it with your other credentials.
 ui-channel-set-up = Set up
 ui-chat-bot = Bot
 ui-channel-bot = { $backend } bot { $bot }
 ui-channel-remove = Remove
 ui-channel-remove-sure = Remove the bot?
-ui-channel-remove-what = The seat is let go and the bot’s token is forgotten here. Bindings and people stay, and so does the bot itself.
+ui-channel-remove-what = The seat is released and the bot’s token is deleted here. Bindings, people and the bot’s account stay.
 ui-channel-start = When Holdfast starts
 ui-channel-start-if-vacant = Take the seat if it is free
 ui-channel-start-take = Take the seat from whoever holds it
-ui-channel-start-off = Leave the seat alone
-ui-chat-stuck = Nothing passes
+ui-channel-start-off = Do nothing
+ui-chat-stuck = Nothing is being delivered
 ui-chat-bindings = Agents and their channels
 ui-chat-bindings-none = No agent has a channel yet. Give one its own:
 ui-chat-bind-another = Another agent
 ui-chat-bind = Mirror the agent
 ui-chat-bind-change = Change { $name }
-ui-chat-name = A name for the two of them
-ui-chat-name-what = Letters, digits and “-”, such as “app”.
+ui-chat-name = Name
+ui-chat-name-what = For the agent and its channel. Letters, digits and “-”, such as “app”.
 ui-chat-channel = Channel ID
 ui-chat-channel-what = Discord, with developer mode on: right-click the channel, “Copy Channel ID”.
 ui-chat-follow = What is mirrored
 ui-chat-follow-project = The newest session in a folder
-ui-chat-follow-project-what = Goes on by itself when you begin a new session there.
+ui-chat-follow-project-what = A new session there is picked up automatically.
 ui-chat-follow-transcript = One transcript
-ui-chat-follow-transcript-what = That one and no other.
+ui-chat-follow-transcript-what = Only this one.
 ui-chat-project = The folder the agent works in
 ui-chat-found = Transcripts on this machine
-ui-chat-runs = runs
+ui-chat-runs = running
 ui-chat-written = written { $at }
 ui-chat-transcript = Path of the transcript
 ui-chat-deliver = How your messages reach the agent
-ui-chat-deliver-none = Not at all: the channel only mirrors it
+ui-chat-deliver-none = Not at all: mirror only
 ui-chat-deliver-command = A program for each message
 ui-chat-deliver-tmux = Pasted into a tmux pane
-ui-chat-deliver-mcp = Offered by “holdfast channel mcp”
+ui-chat-deliver-mcp = Through the MCP server “holdfast channel mcp”
 ui-chat-deliver-inbox = Files in a folder
 ui-chat-deliver-none-what = You can change this at any time.
 ui-chat-deliver-mcp-what = The agent starts “holdfast channel mcp” as one of its MCP servers.
-ui-chat-deliver-inbox-what = For agents that look into a folder by themselves.
-ui-chat-deliver-none-short = only mirrored
+ui-chat-deliver-inbox-what = For agents that watch a folder.
+ui-chat-deliver-none-short = mirrored only
 ui-chat-deliver-command-short = delivered by a program
 ui-chat-deliver-tmux-short = delivered into tmux
 ui-chat-deliver-mcp-short = delivered over MCP
@@ -765,17 +765,25 @@ ui-chat-command = Program and arguments
 ui-chat-command-what = The message is its input, never an argument. {"{session}"} and {"{project}"} are filled in.
 ui-chat-pane = Pane
 ui-chat-pane-what = As “tmux -t” takes it.
-ui-chat-mention = Only messages that name the bot
+ui-chat-mention = Only messages that mention the bot
 ui-chat-mention-what = For channels in which people also talk to each other.
 ui-chat-follows-project = the newest session of { $project }
 ui-chat-follows-session = session { $session }
-ui-chat-no-transcript = No transcript was found yet. One that is begun there is taken up by itself.
+ui-chat-no-transcript = No transcript yet. A new session there is picked up automatically.
 ui-chat-last = last posted { $at }
 ui-chat-skipped = { $count ->
     [one] 1 entry not posted, because it was too old
    *[other] { $count } entries not posted, because they were too old or too many
 }
-ui-chat-parked = stopped
+ui-chat-unread = { $count ->
+    [one] 1 line of the transcript is too long or unreadable
+   *[other] { $count } lines of the transcript are too long or unreadable
+}
+ui-chat-gaps = { $count ->
+    [one] a part of the transcript may be missing in 1 place
+   *[other] a part of the transcript may be missing in { $count } places
+}
+ui-chat-parked = blocked by the service
 ui-chat-waiting-out = { $count ->
     [one] 1 message to be posted
    *[other] { $count } messages to be posted
@@ -786,54 +794,54 @@ ui-chat-waiting-in = { $count ->
 }
 ui-chat-next = next try in { $left }
 ui-chat-test = Test message
-ui-chat-tested = The test message is there: message { $message }.
+ui-chat-tested = Test message posted (id { $message }).
 ui-chat-change = Change
 ui-chat-unbind = Remove
-ui-chat-unbind-sure = Mirror { $name } no longer?
-ui-chat-unbind-what = What was posted stays. What waits to be posted is not.
+ui-chat-unbind-sure = Stop mirroring { $name }?
+ui-chat-unbind-what = Posted messages stay. Waiting messages are discarded.
 ui-chat-troubles = Messages that were not posted
 ui-chat-refused = refused
 ui-chat-unknown = unknown
 ui-chat-retry = Try again
 ui-chat-retry-unknown = Send unknown ones again
 ui-chat-retry-unknown-sure = Send them again?
-ui-chat-retry-unknown-what = The service may have them already: then they stand there twice. Look at the channel first.
-ui-chat-people = People who may speak to the agents
-ui-chat-people-none = Nobody yet. The bot posts, and hears nobody.
-ui-chat-pair = Let somebody in
-ui-chat-pair-how = Have them write to the bot directly, or name it in a bound channel (@…): it answers with a code. Type it here.
+ui-chat-retry-unknown-what = They may already be there and would then appear twice. Look at the channel first.
+ui-chat-people = People who may talk to the agents
+ui-chat-people-none = Nobody yet. The bot posts but ignores replies.
+ui-chat-pair = Add somebody
+ui-chat-pair-how = Have them write to the bot directly, or mention it in a bound channel (@…): it replies with a code. Type it here.
 ui-chat-pair-left = { $left } left
-ui-chat-code = The code the bot told them
-ui-chat-admit = Admit
-ui-chat-paired = { $name } may speak to the agents.
-ui-chat-dismiss = Dismiss
-ui-chat-dismiss-sure = Hear { $name } no longer?
-ui-chat-dismiss-what = What they write, and what they press, counts no more. They can be let in again.
-ui-chat-checks = What the service says
-ui-chat-checks-what = Whether the token holds, the bot may read what is written, sees its channels, and may write there. Nothing is changed.
-ui-chat-checks-ok = The bot hears and speaks.
-ui-chat-checks-bad = Something keeps the bot from hearing or speaking.
+ui-chat-code = The code the bot sent them
+ui-chat-admit = Allow
+ui-chat-paired = { $name } may talk to the agents.
+ui-chat-dismiss = Remove
+ui-chat-dismiss-sure = Remove { $name }?
+ui-chat-dismiss-what = Their messages and clicks will be ignored. You can add them again.
+ui-chat-checks = Bot checks
+ui-chat-checks-what = Whether the token is valid, and the bot can read messages, sees its channels and can post there. Nothing is changed.
+ui-chat-checks-ok = The bot can read and post.
+ui-chat-checks-bad = Something keeps the bot from reading or posting.
 ui-chat-check = Check now
 ui-chat-check-again = Check again
-ui-chat-checking = Asking the service …
+ui-chat-checking = Checking…
 ui-chat-line-stuck = nothing can be stored
 ui-chat-line-parked = { $count ->
-    [one] 1 channel stopped
-   *[other] { $count } channels stopped
+    [one] 1 channel blocked
+   *[other] { $count } channels blocked
 }
 ui-chat-line-refused = { $count ->
     [one] 1 message refused
    *[other] { $count } messages refused
 }
 ui-chat-line-unknown = { $count ->
-    [one] 1 message nobody knows the end of
-   *[other] { $count } messages nobody knows the end of
+    [one] 1 message of unknown outcome
+   *[other] { $count } messages of unknown outcome
 }
 ui-chat-line-perhaps = { $count ->
     [one] 1 message perhaps delivered
    *[other] { $count } messages perhaps delivered
 }
-ui-chat-line-nobody = nobody may speak to the agents yet
+ui-chat-line-nobody = nobody may talk to the agents yet
 
 ## The seat, in detail
 
@@ -854,31 +862,31 @@ ui-seat-holder-this = This app, on { $host } (process { $pid })
 ui-seat-holder-other = { $host } (process { $pid })
 ui-seat-never = Nothing yet
 ui-seat-state-off = Off
-ui-seat-state-claiming = Asking for the seat
+ui-seat-state-claiming = Taking the seat
 ui-seat-state-connecting = Connecting to the chat service
-ui-seat-state-serving = Speaks for the bot
-ui-seat-state-draining = Finishing, then letting go
-ui-seat-state-standby = Waits until the seat is free
+ui-seat-state-serving = Runs the bot
+ui-seat-state-draining = Finishing, then releasing
+ui-seat-state-standby = Waiting until the seat is free
 ui-seat-state-failed = Gave up
 
 ## What a call was asked and answered
 
 ui-body-asked = Asked
 ui-body-answered = Answered
-ui-body-cut = , the beginning of { $bytes } bytes
+ui-body-cut = {" "}(first part of { $bytes } bytes)
 
 ## Durable operations
 
 ui-operations = Operations
 ui-operations-worker = Worker
 ui-operations-no-worker = No worker runs in this process. Start it, or join a relay first.
-ui-operations-none = Nothing was asked for yet. An operation outlives the network, the relay and this app; a client starts one with start_operation, you with:
+ui-operations-none = No operations yet. An operation outlives the network, the relay and this app; a client starts one with start_operation, you with:
 ui-operations-closed = The disk is full since { $since }: new operations are refused until there is room. What runs goes on.
 ui-operations-row-state = Connection
 ui-operations-row-cause = Cause
 ui-operations-row-next = Next try in
 ui-operations-row-lease = Lease
-ui-operations-row-running = Now
+ui-operations-row-running = Running
 ui-operations-row-stalled = Stalled
 ui-operations-row-behind = Output
 ui-operations-row-results = Results
@@ -893,23 +901,17 @@ ui-operations-link-incompatible = Update needed
 ui-operations-lease-none = Expired. Work that must not run unsupervised is stopped; the rest goes on.
 ui-operations-lease-renewed = Held, renewed by the relay
 ui-operations-lease-left = Not renewed, { $left } left
-ui-operations-counts = { $running ->
-    [one] { $running } runs
-   *[other] { $running } run
-}, { $waiting ->
-    [one] { $waiting } waits
-   *[other] { $waiting } wait
-}
+ui-operations-counts = { $running } running, { $waiting } waiting
 ui-operations-stalled = { $count ->
-    [one] { $count } waits for room for its output
-   *[other] { $count } wait for room for their output
+    [one] { $count } paused: no room for its output
+   *[other] { $count } paused: no room for their output
 }
 ui-operations-behind = { $size } not yet at the relay
 ui-operations-results = { $count ->
     [one] { $count } result not yet at the relay
    *[other] { $count } results not yet at the relay
 }
-ui-operation-state-received = waits
+ui-operation-state-received = queued
 ui-operation-state-starting = starting
 ui-operation-state-running = running
 ui-operation-state-completed = done
@@ -930,20 +932,14 @@ ui-operation-kind-workspace-config = Configuration
 ui-operation-kind-port-forward-connect = Port forward
 ui-operation-for = for { $time }
 ui-operation-exit = exit code { $code }
-ui-operation-stops = stops when the lease ends
-ui-operation-stalled = Its output finds no room since { $since }: the program waits, nothing is lost.
+ui-operation-stops = ends if the relay stays away
+ui-operation-stalled = Paused since { $since }: no room for its output. Nothing is lost.
 ui-operation-cancel = Cancel
 ui-operation-cancel-title = Cancel this operation?
 ui-operation-cancel-what = If it runs, its whole process tree is ended. If it has not started, it never will.
 ui-operation-dismiss = Dismiss
-ui-work-running = { $count ->
-    [one] { $count } runs
-   *[other] { $count } run
-}
-ui-work-waiting = { $count ->
-    [one] { $count } waits
-   *[other] { $count } wait
-}
+ui-work-running = { $count } running
+ui-work-waiting = { $count } waiting
 ui-work-unknown = { $count ->
     [one] { $count } with an unknown outcome
    *[other] { $count } with unknown outcomes

@@ -98,7 +98,7 @@ async fn an_engine_is_switched_by_its_own_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_shows_in_sentence_and_picture_until_it_is_over() {
     let tray = Tray::start().await;
-    let drill = tray.desktop.home.command(&["drill", "--cut", "5s"]).spawn().expect("the drill starts");
+    let drill = tray.desktop.home.command(&["drill", "--cut", "20s"]).spawn().expect("the drill starts");
     tray.shows("Reconnecting to the relay on this machine — 1 call detached", "waiting").await;
     tray.shows("Ready for clients on this machine", "working").await;
     assert_eq!(drill.wait_with_output().await.expect("an end").status.code(), Some(0));
@@ -137,7 +137,7 @@ async fn the_seat_is_released_and_taken_from_the_menu() {
 #[tokio::test(flavor = "multi_thread")]
 async fn quit_lets_a_running_call_finish_and_a_second_one_does_not_wait() {
     let mut tray = Tray::start().await;
-    let call = || tray.desktop.home.command(&["drill", "--cut", "20s"]).spawn().expect("a call starts");
+    let call = || tray.desktop.home.command(&["drill", "--cut", "60s"]).spawn().expect("a call starts");
     let mut running = call();
     tray.desktop.status_is("a running call", |s| s["calls"]["pending"] == 1).await;
     tray.icon.click("Finish 1 call and quit").await;
@@ -184,6 +184,6 @@ async fn a_data_folder_that_is_held_is_told_and_the_window_opens_on_it() {
     assert!(app.runs());
     assert!(desktop.status().await["app"]["pid"] != app.pid());
     serve.kill_9().await;
-    icon.click("Try to start again").await;
+    icon.click("Retry start").await;
     desktop.status_is("our engines", |s| s["app"]["pid"] == app.pid()).await;
 }

@@ -82,7 +82,7 @@ test('the first agent is bound: the folder of the likeliest one stands there alr
   };
   const form = page.getByRole('form', { name: 'Mirror the agent' });
   await page.waitForFunction(() => [...document.querySelectorAll('input')].some(({ value }) => value === '/home/ann/app'));
-  await form.getByLabel('A name for the two of them').fill('app');
+  await form.getByLabel('Name').fill('app');
   await form.getByLabel('Channel ID').fill('1200300400500600700');
   await form.getByLabel('How your messages reach the agent').selectOption('command');
   await form.getByLabel('Program and arguments').fill('claude -p "two words" --resume {session}');
@@ -141,16 +141,16 @@ test('a test message is posted and named, and a refusal says what to do', async 
   const { process, page, asked } = await onChannel({ channels: channels() });
   process.answers.channel_test = { message: '1200300400500600799' };
   await page.getByRole('button', { name: 'Test message app' }).click();
-  await page.getByText('The test message is there: message 1200300400500600799.').waitFor();
+  await page.getByText('Test message posted (id 1200300400500600799).').waitFor();
   assert.deepEqual(asked('channel_test'), [{ command: 'channel_test', binding: 'app' }]);
   process.answers.channel_test = () => {
     throw { status: 409, code: 'no_seat', message: 'no seat' };
   };
   await page.getByRole('button', { name: 'Test message app' }).click();
-  await page.getByRole('alert').filter({ hasText: 'This machine does not speak for the bot now. Take the seat first.' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'This machine is not running the bot. Take the seat first.' }).waitFor();
 });
 
-test('what was refused is tried again, and what may be there already only after a question', async () => {
+test('retrying the refused messages, and what may be there already only after a question', async () => {
   const { page, asked } = await onChannel({ channels: channels() });
   const troubles = region(page, 'Messages that were not posted');
   await troubles.getByText('All 212 tests pass.').waitFor();
@@ -167,8 +167,8 @@ test('what was refused is tried again, and what may be there already only after 
 
 test('somebody is let in by the code the bot told them, and dismissed again', async () => {
   const { process, page, asked, kept } = await onChannel({ channels: channels({ pairing_until: null }) });
-  const people = region(page, 'People who may speak to the agents');
-  await people.getByRole('button', { name: 'Dismiss Ann' }).waitFor();
+  const people = region(page, 'People who may talk to the agents');
+  await people.getByRole('button', { name: 'Remove Ann' }).waitFor();
   process.answers.channel_pair = ({ code }) => {
     if (code === undefined) {
       process.say({ channels: channels({ pairing_until: Date.now() + 600 * S }) });
@@ -179,24 +179,24 @@ test('somebody is let in by the code the bot told them, and dismissed again', as
     process.say({ channels: channels({ people: [{ id: '81', name: 'Ann' }, { id: '82', name: 'Ben' }] }) });
     return { person: '82', name: 'Ben' };
   };
-  await people.getByRole('button', { name: 'Let somebody in' }).click();
+  await people.getByRole('button', { name: 'Add somebody' }).click();
   await people.getByText('left').waitFor();
-  await people.getByLabel('The code the bot told them').fill('AAAAAA');
-  await people.getByRole('button', { name: 'Admit' }).click();
-  await people.getByText('That code is nobody’s. Five wrong ones close the door.').waitFor();
-  await people.getByLabel('The code the bot told them').fill('7KQ2MX');
-  await people.getByRole('button', { name: 'Admit' }).click();
-  await people.getByRole('alert').filter({ hasText: 'Ben may speak to the agents.' }).waitFor();
-  await people.getByRole('button', { name: 'Dismiss Ben' }).click();
-  await page.getByRole('dialog', { name: 'Hear Ben no longer?' }).getByRole('button', { name: 'Dismiss' }).click();
+  await people.getByLabel('The code the bot sent them').fill('AAAAAA');
+  await people.getByRole('button', { name: 'Allow' }).click();
+  await people.getByText('Wrong code. After five wrong codes pairing closes.').waitFor();
+  await people.getByLabel('The code the bot sent them').fill('7KQ2MX');
+  await people.getByRole('button', { name: 'Allow' }).click();
+  await people.getByRole('alert').filter({ hasText: 'Ben may talk to the agents.' }).waitFor();
+  await people.getByRole('button', { name: 'Remove Ben' }).click();
+  await page.getByRole('dialog', { name: 'Remove Ben?' }).getByRole('button', { name: 'Remove' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   assert.deepEqual(asked('channel_dismiss'), [{ command: 'channel_dismiss', person: '82' }]);
 });
 
 test('the service is asked by itself until a message came through, and when somebody asks', async () => {
   const { process, page, asked } = await onChannel({}, { ...CHANNEL, binding: [] });
-  const checks = region(page, 'What the service says');
-  await checks.getByText('The bot hears and speaks.').waitFor();
+  const checks = region(page, 'Bot checks');
+  await checks.getByText('The bot can read and post.').waitFor();
   process.answers.channel_check = {
     version: '0.1.0', platform: 'linux', ok: false,
     checks: [
@@ -205,14 +205,14 @@ test('the service is asked by itself until a message came through, and when some
     ],
   };
   await checks.getByRole('button', { name: 'Check again' }).click();
-  await checks.getByText('Something keeps the bot from hearing or speaking.').waitFor();
+  await checks.getByText('Something keeps the bot from reading or posting.').waitFor();
   await checks.getByText('the message content intent is off').waitFor();
   assert.equal(asked('channel_check').length, 2);
 });
 
 test('where messages came through nothing is asked by itself', async () => {
   const { page, asked } = await onChannel({ channels: channels() });
-  await region(page, 'What the service says').getByRole('button', { name: 'Check now' }).waitFor();
+  await region(page, 'Bot checks').getByRole('button', { name: 'Check now' }).waitFor();
   assert.equal(asked('channel_check').length, 0);
 });
 
@@ -221,7 +221,7 @@ test('the seat is shown with all that is known of it', async () => {
   const held = seat(now, { transcript: '/home/ann/.claude/projects/x.jsonl', waiting: 2 });
   const { page } = await onChannel({ seat: held });
   const details = region(page, 'Seat');
-  for (const text of ['Speaks for the bot', '7000001 at telegram', 'This app, on workshop (process 4242)', 'i-1', held.transcript]) {
+  for (const text of ['Runs the bot', '7000001 at telegram', 'This app, on workshop (process 4242)', 'i-1', held.transcript]) {
     await details.getByText(text, { exact: true }).waitFor();
   }
 });
@@ -229,7 +229,7 @@ test('the seat is shown with all that is known of it', async () => {
 test('the first screen says in one line what does not get there', async () => {
   const { page } = await onChannel({ channels: channels() });
   await page.getByRole('link', { name: 'Now', exact: true }).click();
-  const line = 'Channel: 1 channel stopped, 1 message refused, 1 message nobody knows the end of, 3 messages to be posted, 1 message to be delivered';
+  const line = 'Channel: 1 channel blocked, 1 message refused, 1 message of unknown outcome, 3 messages to be posted, 1 message to be delivered';
   await page.getByText(line).waitFor();
   await page.getByText(line).locator('..').getByRole('link', { name: 'Show' }).click();
   await region(page, 'Agents and their channels').waitFor();
@@ -240,7 +240,7 @@ test('the filled channel has no finding of axe in light and in dark, and fits in
     const { process, page } = await onChannel({ channels: channels({ stuck: 'the disk is full' }) }, CHANNEL, options);
     process.answers.channel_check = { version: '0', platform: 'x', ok: true, checks: [{ name: 'channel app', state: 'ok', found: '#agent-log: the bot may read and write' }] };
     await page.getByRole('button', { name: 'Check now' }).click();
-    await page.getByText('The bot hears and speaks.').waitFor();
+    await page.getByText('The bot can read and post.').waitFor();
     await page.getByRole('button', { name: 'Another agent' }).click();
     await page.getByLabel('One transcript').check();
     await page.getByLabel('How your messages reach the agent').selectOption('tmux');
@@ -267,17 +267,17 @@ test('from a token to an agent that is mirrored, and back: the real thing', asyn
   await page.getByText('oauth2/authorize').waitFor();
 
   const form = page.getByRole('form', { name: 'Mirror the agent' });
-  await form.getByLabel('A name for the two of them').fill('app');
+  await form.getByLabel('Name').fill('app');
   await form.getByLabel('Channel ID').fill(discord.channel);
   await form.getByLabel('One transcript').check();
   await form.getByLabel('Path of the transcript').fill(transcript);
   await form.getByLabel('How your messages reach the agent').selectOption('inbox');
   await form.getByRole('button', { name: 'Mirror the agent' }).click();
   await page.getByText(`#channel-${discord.channel} in Workshop: the bot may read and write`).waitFor();
-  await region(page, 'Seat').getByText('Speaks for the bot').waitFor();
+  await region(page, 'Seat').getByText('Runs the bot').waitFor();
 
   await page.getByRole('button', { name: 'Test message app' }).click();
-  await page.getByText(/The test message is there: message \d+\./).waitFor();
+  await page.getByText(/Test message posted \(id \d+\)\./).waitFor();
 
   const said = { type: 'text', text: 'All 212 tests pass.' };
   const line = { type: 'assistant', sessionId: 's-1', uuid: 'u-1', timestamp: new Date().toISOString(), message: { role: 'assistant', content: [said] } };
@@ -285,22 +285,22 @@ test('from a token to an agent that is mirrored, and back: the real thing', asyn
   await discord.posted('All 212 tests pass.');
   await page.getByText(/last posted/).waitFor();
 
-  const people = region(page, 'People who may speak to the agents');
-  await people.getByRole('button', { name: 'Let somebody in' }).click();
-  await people.getByLabel('The code the bot told them').waitFor();
+  const people = region(page, 'People who may talk to the agents');
+  await people.getByRole('button', { name: 'Add somebody' }).click();
+  await people.getByLabel('The code the bot sent them').waitFor();
   await discord.write(`<@${discord.bot}> hello`);
   const { text } = await discord.posted('code');
   const [code] = /\b[2-9A-HJ-NP-Z]{6}\b/.exec(text);
-  await people.getByLabel('The code the bot told them').fill(code);
-  await people.getByRole('button', { name: 'Admit' }).click();
-  await people.getByRole('alert').filter({ hasText: 'Ann may speak to the agents.' }).waitFor();
+  await people.getByLabel('The code the bot sent them').fill(code);
+  await people.getByRole('button', { name: 'Allow' }).click();
+  await people.getByRole('alert').filter({ hasText: 'Ann may talk to the agents.' }).waitFor();
   assert.match(await home.run('channel', 'people'), new RegExp(`Ann +${discord.person}`));
   await discord.write('please go on');
   await page.getByText('1 message to be delivered').waitFor();
 
   await discord.ask({ do: 'silence', channel: discord.channel, silent: true });
   await appendFile(transcript, `${JSON.stringify({ ...line, uuid: 'u-2', message: { ...line.message, content: [{ type: 'text', text: 'One more.' }] } })}\n`);
-  await page.getByText('stopped', { exact: true }).waitFor();
+  await page.getByText('blocked by the service').waitFor();
   await page.getByRole('button', { name: 'Check now' }).or(page.getByRole('button', { name: 'Check again' })).click();
   await page.getByText('the bot lacks Send Messages').waitFor();
   await discord.ask({ do: 'silence', channel: discord.channel, silent: false });

@@ -31,13 +31,13 @@ test('a client is let in by typing the code of its page, in whatever case and wi
   const { home, page } = await holdfast();
   await go(page, 'Clients');
   const guest = await Waiting.at(home.ready.mcp, 'owner', 'Claude Code');
-  const waiting = panel(page, 'Waiting to be let in');
-  await waiting.getByText('Acts as owner, then goes to 127.0.0.1').waitFor();
+  const waiting = panel(page, 'Access requests');
+  await waiting.getByText('Acts as owner; returns to 127.0.0.1').waitFor();
   const code = await guest.code();
   assert.ok(!(await waiting.innerText()).includes(code), 'the window never shows the code');
   await codeField(page).fill(` ${code.toLowerCase().replace('-', ' ')} `);
   await codeField(page).press('Enter');
-  await page.getByRole('alert').filter({ hasText: 'Claude Code is let in' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'Approved. Go back to Claude Code’s page' }).waitFor();
   await waiting.waitFor({ state: 'detached' });
   assert.ok(await allowed(home, (await guest.tokens()).access_token));
   await panel(page, 'Clients').getByText('use tools, stay signed in').waitFor();
@@ -48,12 +48,12 @@ test('what cannot be a code is refused at the field and does not count as a wron
   const guest = await Waiting.at(home.ready.mcp, 'owner', 'Claude Code');
   for (const typed of ['', 'ABCD', 'ABCD-EFG1', 'ABCDEFGHI']) {
     await codeField(page).fill(typed);
-    await page.getByRole('button', { name: 'Let it in' }).click();
-    await page.getByText('A code is 8 letters and digits from 2 to 7.').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('A code has 8 characters: letters and the digits 2 to 7.').waitFor();
   }
   await codeField(page).fill(await guest.code());
-  await page.getByRole('button', { name: 'Let it in' }).click();
-  await page.getByRole('alert').filter({ hasText: 'is let in' }).waitFor();
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await page.getByRole('alert').filter({ hasText: 'Approved.' }).waitFor();
 });
 
 test('the third wrong code cancels everything that waits, and the window says so', async () => {
@@ -65,12 +65,12 @@ test('the third wrong code cancels everything that waits, and the window says so
   for (const wrong of ['AAAA-AAAA', 'AAAA-AAAB']) {
     await codeField(page).fill(wrong);
     await codeField(page).press('Enter');
-    await page.getByText('No page shows that code.').waitFor();
+    await page.getByText('No request has that code.').waitFor();
     assert.equal(await refusals.count(), 2);
   }
   await codeField(page).fill('AAAA-AAAC');
   await codeField(page).press('Enter');
-  await page.getByRole('alert').filter({ hasText: 'everything that waited is cancelled' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'all waiting requests are cancelled' }).waitFor();
   await refusals.first().waitFor({ state: 'detached' });
 });
 
@@ -79,10 +79,10 @@ test('a wrong code and then a refusal are not said to be three wrong codes', asy
   await Waiting.at(home.ready.mcp, 'owner', 'Claude Code');
   await codeField(page).fill('AAAA-AAAA');
   await codeField(page).press('Enter');
-  await page.getByText('No page shows that code.').waitFor();
+  await page.getByText('No request has that code.').waitFor();
   await page.getByRole('button', { name: 'Refuse Claude Code' }).click();
   await codeField(page).waitFor({ state: 'detached' });
-  assert.equal(await page.getByText('everything that waited is cancelled').count(), 0);
+  assert.equal(await page.getByText('all waiting requests are cancelled').count(), 0);
 });
 
 test('a client that waits is refused by one button, and its code is worth nothing', async () => {
@@ -129,7 +129,7 @@ test('cutting all access ends every client and token, says how many, and stops t
   await go(page, 'Clients');
   await page.getByRole('button', { name: 'Cut all access' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cut all access?' });
-  await dialog.getByText('each client has to be let in anew').waitFor();
+  await dialog.getByText('every client must be approved again').waitFor();
   await dialog.getByRole('button', { name: 'Cut all access' }).click();
   await page.getByRole('alert').getByText('2 clients and tokens lost their access. The link is stopped.').waitFor();
   for (const one of [access, token]) assert.ok(!(await allowed(home, one)));

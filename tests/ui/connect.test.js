@@ -53,7 +53,7 @@ test('a token is shown once, works, and is nowhere in the window when it was put
   await go(page, 'Connect');
   const form = panel(page, 'A token for scripts');
   await form.getByLabel('What is it for?').fill('nightly');
-  await form.getByLabel('It may do at most').selectOption('Read only');
+  await form.getByLabel('Permissions, at most').selectOption('Read only');
   await form.getByLabel('Days until it expires').fill('7');
   await form.getByRole('button', { name: 'Create token' }).click();
   await form.getByRole('alert').getByText('it is not shown again').waitFor();
@@ -67,7 +67,7 @@ test('a token is shown once, works, and is nowhere in the window when it was put
   assert.equal((await client.call('list_dir', {})).isError ?? false, false);
   const written = await client.call('write_file', { path: 'a.txt', content: 'a' });
   assert.match(JSON.stringify(written), /authorization_denied/);
-  await form.getByRole('button', { name: 'I have it' }).click();
+  await form.getByRole('button', { name: 'Done' }).click();
   await form.getByRole('alert').waitFor({ state: 'detached' });
   const left = await page.evaluate(
     '[document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href].join()',

@@ -61,7 +61,7 @@ test('revoking the only device says that nothing can be reached afterwards', asy
   await go(page, 'Devices');
   const [{ name }] = await devices(home);
   await panel(page, 'Devices').getByRole('button', { name: `Revoke ${name}` }).click();
-  await page.getByRole('dialog').getByText('It is the only device: nothing can be reached afterwards.').waitFor();
+  await page.getByRole('dialog').getByText('This is the only device. Clients will have nothing to reach.').waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   assert.equal((await devices(home))[0].revoked, null);
 });

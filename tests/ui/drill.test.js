@@ -32,7 +32,7 @@ test('a drill shows each step with its time as it happens, and that the call was
     assert.equal(times[0], '0 s');
     assert.ok(times.length >= 6 && times.slice(1).every((time) => /^\+ [\d.]+ m?s$/.test(time)), `${times}`);
   });
-  await page.getByRole('button', { name: 'Once more' }).waitFor();
+  await page.getByRole('button', { name: 'Run again' }).waitFor();
 });
 
 test('a drill while calls run is asked about first', async () => {
@@ -43,11 +43,11 @@ test('a drill while calls run is asked about first', async () => {
   await page.getByLabel('Cut the link for').fill('1');
   await page.getByRole('heading', { level: 1, name: '1 call' }).waitFor();
   await page.getByRole('button', { name: 'Start the drill' }).click();
-  const question = page.getByRole('dialog', { name: 'Cut the link although 1 call runs?' });
+  const question = page.getByRole('dialog', { name: 'Cut the link while 1 call is running?' });
   await question.getByRole('button', { name: 'Cancel' }).click();
   assert.equal(await panel(page, 'What happened').count(), 0);
   await page.getByRole('button', { name: 'Start the drill' }).click();
-  await question.getByRole('button', { name: 'Cut it anyway' }).click();
+  await question.getByRole('button', { name: 'Cut anyway' }).click();
   await verdict(page).waitFor();
   await writeFile(join(home.workspace, 'release'), '');
   assert.equal((await running).isError ?? false, false);

@@ -12,7 +12,7 @@ import { axe } from './support/window.js';
 const { scripted } = suite();
 const { asksPerson, engines, headline, tone } = await fromWindow('state/headline.ts');
 const says = (page, name) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
-const SILENT = 'Holdfast does not answer';
+const SILENT = 'Holdfast is not responding';
 
 /** After *Cut all access*: the link is stopped, the relay inside runs. */
 const cutOff = (now) => {
@@ -34,7 +34,7 @@ test('a question that lapsed is not shown any more, although the snapshot still 
   const now = Date.now();
   const state = { ...asked(now), consents: [], health: [] };
   const { page } = await scripted({ ...state, questions: [{ ...state.questions[0], expires_at: now + 2_500 }] }, [], { at: now });
-  const question = page.getByRole('region', { name: 'ChatGPT asks to run exec_command' });
+  const question = page.getByRole('region', { name: 'ChatGPT wants to use exec_command' });
   await question.waitFor();
   await page.clock.setFixedTime(now + 2_500);
   await question.waitFor({ state: 'detached' });
@@ -81,7 +81,7 @@ test('engines run when the link and the relay do, whatever the channels are', ()
 test('after all access was cut there is a Start beside the Stop, and the words do not say that nothing runs', async () => {
   const { holdfast, page } = await scripted(cutOff(Date.now()), []);
   await says(page, 'Stopped: this machine cannot be reached');
-  await page.getByText('Clients get no answer until you start it again.').waitFor();
+  await page.getByText('Clients cannot reach this machine until you start it again.').waitFor();
   await page.getByText('the link is stopped').waitFor();
   await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
   const answered = page.waitForResponse('**/api/command');

@@ -63,7 +63,7 @@ test('a call is counted while it runs, and then stands in the list with its step
   await eventually(async () => {
     const steps = await call(page, 'run_process').first().locator('ol li').allInnerTexts();
     const words = steps.map((line) => line.split(/\s{2,}|\n|\t/)[1]);
-    assert.deepEqual(words, ['received, and started', 'finished', 'result sent', 'delivery confirmed']);
+    assert.deepEqual(words, ['received and started', 'finished', 'result sent', 'delivery confirmed']);
   });
 });
 
@@ -113,7 +113,7 @@ test('a client is let in by typing the code of its page, and shut out by Revoke'
   const { home, page } = await holdfast();
   const [account] = JSON.parse(await home.run('account', 'list', '--json'));
   const waiting = await Waiting.at(home.ready.mcp, account.name, 'ChatGPT');
-  await says(page, 'Ready for clients on this machine — ChatGPT asks to be let in');
+  await says(page, 'Ready for clients on this machine — ChatGPT wants access');
   assert.deepEqual(await axe(page), []);
   const form = page.locator('form').filter({ has: page.getByRole('textbox') });
   await form.getByRole('textbox').fill((await waiting.code()).toLowerCase());
@@ -211,6 +211,6 @@ test('when the process is killed the window says that nobody answers, and no mor
   const { home, page } = await holdfast();
   await says(page, READY);
   await home.stop('SIGKILL');
-  await page.getByText(/Holdfast does not answer\. This is how it was \d+ s ago/).waitFor();
-  await says(page, 'Holdfast does not answer');
+  await page.getByText(/Holdfast is not responding\. Showing the state from \d+ s ago/).waitFor();
+  await says(page, 'Holdfast is not responding');
 });

@@ -26,8 +26,8 @@ test('lines come as they are written, and are found by words and by level', asyn
   await log(page).getByText('the relay can reach this machine').waitFor({ state: 'detached' });
   await eventually(async () => assert.equal(await log(page).getByText('the relay listens').count(), 1));
   await page.getByLabel('Search').fill('');
-  await page.getByLabel('Least level').selectOption('Errors only');
-  await log(page).getByText('No such line.').waitFor();
+  await page.getByLabel('Minimum level').selectOption('Errors');
+  await log(page).getByText('No matching lines.').waitFor();
 });
 
 test('the log follows its end, and stops following when somebody scrolls up', async () => {
@@ -78,7 +78,7 @@ test('lines that come while nothing is drawn are kept up to what the log shows, 
 test('the doctor tells each finding, and copies the report that the command line prints', async () => {
   const { home, page } = await holdfast({}, { permissions: ['clipboard-read', 'clipboard-write'] });
   await go(page, 'Log');
-  await page.getByRole('button', { name: 'Examine' }).click();
+  await page.getByRole('button', { name: 'Run checks' }).click();
   await panel(page, 'Doctor').getByRole('listitem').filter({ hasText: 'workspace' }).getByText(home.workspace).waitFor();
   const said = await glimpse(page, 'Copied');
   await page.getByRole('button', { name: 'Copy report' }).click();

@@ -18,7 +18,7 @@ test('a worker that is away says how far the relay is behind, when the lease end
   const now = Date.now();
   const { page } = await scripted(away(now), [], { at: now });
   await page
-    .getByText('Operations: 2 run, 1 waits, 1 waits for room for its output, 3.2 MB not yet at the relay, 1 result not yet at the relay, 1 with an unknown outcome')
+    .getByText('Operations: 2 running, 1 waiting, 1 paused: no room for its output, 3.2 MB not yet at the relay, 1 result not yet at the relay, 1 with an unknown outcome')
     .waitFor();
   await tab(page).click();
   for (const said of [/No connection · since \d\d:\d\d/, /Lease\s+Not renewed, 1 min 40 s left/, /Output\s+3\.2 MB not yet at the relay/]) {
@@ -27,8 +27,8 @@ test('a worker that is away says how far the relay is behind, when the lease end
   const first = panel(page, 'Operations').getByRole('listitem').first();
   const told = /deploy --now[\s\S]*outcome unknown[\s\S]*the machine restarted while it ran/;
   await eventually(async () => assert.match(await first.innerText(), told));
-  await row(page, 'cargo test').getByText(/^Its output finds no room since /).waitFor();
-  await row(page, 'cargo test').getByText(/stops when the lease ends/).waitFor();
+  await row(page, 'cargo test').getByText(/^Paused since /).waitFor();
+  await row(page, 'cargo test').getByText(/ends if the relay stays away/).waitFor();
   await row(page, 'git fetch').getByText(/exit code 0/).waitFor();
 });
 

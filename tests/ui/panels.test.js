@@ -21,7 +21,7 @@ const PANELS = {
   },
   clients: async (page) => {
     await page.getByRole('button', { name: 'Revoke Claude Code' }).waitFor();
-    await page.getByRole('button', { name: 'Let it in' }).click();
+    await page.getByRole('button', { name: 'Approve' }).click();
     await page.getByText('A code is 8 letters').waitFor();
   },
   devices: async (page) => {
@@ -40,7 +40,7 @@ const PANELS = {
     await page.locator('[aria-invalid=true]').waitFor();
   },
   log: async (page) => {
-    await page.getByRole('button', { name: 'Examine' }).click();
+    await page.getByRole('button', { name: 'Run checks' }).click();
     await page.getByRole('button', { name: 'Copy report' }).waitFor();
   },
   settings: async (page) => {

@@ -25,8 +25,8 @@ async function settings(options) {
 
 test('a setting is written into the file with its comments kept, and holds at once', async () => {
   const { home, page } = await settings({ config: '# mine\n[log]\nlevel = "warn" # quiet\n' });
-  await eventually(async () => assert.equal(await page.getByLabel('The log holds').inputValue(), 'warn'));
-  await page.getByLabel('The log holds').selectOption('Details too');
+  await eventually(async () => assert.equal(await page.getByLabel('Log level').inputValue(), 'warn'));
+  await page.getByLabel('Log level').selectOption('Everything');
   await panel(page, 'Configuration and log').getByText('Applied.').waitFor();
   assert.equal(await file(home), '# mine\n[log]\nlevel = "debug" # quiet\n');
   assert.equal((await config(home)).log.level, 'debug');
@@ -37,8 +37,8 @@ test('switches show what came of them, and go with the space key', async () => {
   for (const [name, table, key] of [
     ['Keep awake while calls run', 'power', 'keep_awake'],
     ['Remember what calls were asked and answered', 'calls', 'keep_bodies'],
-    ['Outages, and their ends', 'notices', 'outages'],
-    ['That Holdfast goes on when the window is closed', 'notices', 'still_running'],
+    ['Outages and recoveries', 'notices', 'outages'],
+    ['That Holdfast keeps running when the window closes', 'notices', 'still_running'],
   ]) {
     const before = (await config(home))[table][key];
     const lever = page.getByRole('switch', { name });
@@ -116,11 +116,11 @@ test('a stricter policy holds at once, a looser one that runs programs is asked 
 test('who is asked about first, and what for, is chosen', async () => {
   const { home, page } = await settings();
   await page.getByRole('switch', { name: 'Every client' }).click();
-  await page.getByLabel('Asked are calls that').selectOption('run programs');
+  await page.getByLabel('Ask before calls that').selectOption('run programs');
   await panel(page, 'Ask me first').getByText('Applied.').nth(1).waitFor();
   await eventually(async () => assert.deepEqual((await config(home)).ask, { clients: ['*'], tools: 'runs' }));
   await page.getByRole('switch', { name: 'Every client' }).click();
-  await page.getByLabel('Asked are calls that').waitFor({ state: 'detached' });
+  await page.getByLabel('Ask before calls that').waitFor({ state: 'detached' });
   await eventually(async () => assert.deepEqual((await config(home)).ask.clients, []));
 });
 
@@ -162,7 +162,7 @@ test('an answer that comes late does not take back what a later one said', async
     return { changed: ['log.level'], restart: [] };
   };
   await go(page, 'Settings');
-  const levels = page.getByLabel('The log holds');
+  const levels = page.getByLabel('Log level');
   await eventually(async () => assert.equal(await levels.inputValue(), 'info'));
   const held = once(turns, 'held');
   let answer;
@@ -170,7 +170,7 @@ test('an answer that comes late does not take back what a later one said', async
   process.say({ health: [{ code: 'config_restart', since: Date.now(), severity: 'warning', text: 'The file was changed.' }] });
   await held;
   late = null;
-  await levels.selectOption('Details too');
+  await levels.selectOption('Everything');
   await panel(page, 'Configuration and log').getByText('Applied.').waitFor();
   const answered = page.waitForResponse('**/api/config');
   answer();

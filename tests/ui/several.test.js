@@ -40,7 +40,7 @@ test('a page that is hidden holds no connection, and shows what is true when it 
   await hide(page, false);
   await heading(page, 'Connected to relay.example — 3 calls are running').waitFor();
   await holdfast.followers(2);
-  assert.equal(await page.getByText('does not answer').count(), 0);
+  assert.equal(await page.getByText('is not responding').count(), 0);
 });
 
 test('with four pages of one browser open, a button of the one that is seen does its deed', async () => {
@@ -101,6 +101,6 @@ test('a session that is not answered is told, with what may be the cause', async
   holdfast.sessions = NEVER;
   await page.goto(holdfast.url());
   await page.clock.runFor(11 * SECOND);
-  await page.getByText('Holdfast does not answer yet; asking again by itself.').waitFor();
+  await page.getByText('Holdfast is not responding yet; retrying.').waitFor();
   await page.getByText('If this page is open in other windows too, close some').waitFor();
 });

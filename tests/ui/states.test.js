@@ -88,7 +88,7 @@ test('the strip tells its outages to the pointer, to those who hear it, and as a
       await day.getByText(said).waitFor({ timeout: 5_000 });
     });
   await points(1 - 10 / 24, 2, /, 11 s · the network changed · 2 calls carried over, 0 lost/);
-  await points(0.05, 0, 'Before this start: only outages are known');
+  await points(0.05, 0, 'Before this start only outages are known');
   await day.getByRole('button', { name: 'List', exact: true }).click();
   await day.getByRole('listitem').nth(3).waitFor();
   assert.equal(await day.getByRole('listitem').count(), 4);
@@ -105,7 +105,7 @@ test('the list of calls is filtered by words and by state', async () => {
   await calls.getByRole('searchbox').fill('claude readme');
   await shown(1);
   await calls.getByRole('searchbox').fill('nothing like that');
-  await calls.getByText('No call matches.').waitFor();
+  await calls.getByText('No matching calls.').waitFor();
   await calls.getByRole('searchbox').fill('');
   await calls.getByRole('combobox').selectOption('failed');
   await shown(1);
@@ -120,7 +120,7 @@ test('a call opens to its steps with their times and its error', async () => {
   await eventually(async () => {
     const text = (await steps.allInnerTexts()).map((line) => line.replace(/^\d\d:\d\d:\d\d\s+/, '').replace(/\s+/g, ' '));
     assert.deepEqual(text, [
-      'received, and started', 'finished ended with path_boundary + 6 ms', 'result sent + 1 ms', 'delivery confirmed + 23 ms',
+      'received and started', 'finished failed: path_boundary + 6 ms', 'result sent + 1 ms', 'delivery confirmed + 23 ms',
     ]);
   });
 });
@@ -128,7 +128,7 @@ test('a call opens to its steps with their times and its error', async () => {
 test('a question is answered with yes or no, and remembered if that is wanted', async () => {
   const now = Date.now();
   const { holdfast, page } = await scripted(asked(now), []);
-  const question = panel(page, 'ChatGPT asks to run exec_command');
+  const question = panel(page, 'ChatGPT wants to use exec_command');
   await question.getByText('git push origin main --force-with-lease').waitFor();
   await question.getByRole('button', { name: 'Deny' }).click();
   await holdfast.lastAsked({ command: 'answer', question: 'q1', allow: false, remember: false });
@@ -173,11 +173,11 @@ test('silence is told with the age of what is shown, and the window finds back b
   await heading(page).waitFor();
   const { port } = holdfast;
   await holdfast.silence();
-  await page.getByText(/Holdfast does not answer\. This is how it was \d+ s ago/).waitFor();
+  await page.getByText(/Holdfast is not responding\. Showing the state from \d+ s ago/).waitFor();
   holdfast.snapshot = stopped(Date.now());
   await holdfast.listen(port);
   await page.getByRole('heading', { name: 'Stopped: this machine cannot be reached' }).waitFor();
-  assert.equal(await page.getByText('Holdfast does not answer').count(), 0);
+  assert.equal(await page.getByText('Holdfast is not responding').count(), 0);
 });
 
 test('a token that is not good any more leads to the words how to open the window again', async () => {
@@ -204,7 +204,7 @@ test('what is said aloud is the state and who asks, not what counts', async () =
   await page.getByRole('heading', { name: '3 calls are running' }).waitFor();
   assert.equal(await said.innerText(), 'Connected to relay.example');
   holdfast.say({ questions: asked(now).questions });
-  await said.filter({ hasText: 'a call waits for your yes or no' }).waitFor({ state: 'attached' });
+  await said.filter({ hasText: 'a call is waiting for your approval' }).waitFor({ state: 'attached' });
 });
 
 test('nothing moves for those who ask for less motion', async () => {

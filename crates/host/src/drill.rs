@@ -100,7 +100,10 @@ pub(crate) async fn run(
         return Err(CommandError::new("unavailable", "the link is not up now, so there is nothing to cut"));
     }
     if now.calls.pending > 0 && !order.force {
-        let text = format!("{} calls are running; let them end first, or give --force", now.calls.pending);
+        let text = match now.calls.pending {
+            1 => "1 call is running; let it end first, or cut anyway (--force)".to_owned(),
+            some => format!("{some} calls are running; let them end first, or cut anyway (--force)"),
+        };
         return Err(CommandError::new("busy", text));
     }
     let (lines, coming) = mpsc::channel(limits::DRILL_LINES);

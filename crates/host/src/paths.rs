@@ -118,7 +118,7 @@ pub enum WorkspaceError {
         why: String,
     },
     /// It is the home folder or a root.
-    #[error("workspace {} is too wide: name a folder inside it", .0.display())]
+    #[error("the workspace cannot be {}, which is a home folder or a root: choose a folder inside it", .0.display())]
     TooWide(PathBuf),
     /// There is no home folder to make the default one in.
     #[error("no home folder: give --workspace")]

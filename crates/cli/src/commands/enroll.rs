@@ -14,7 +14,7 @@ pub async fn enroll(folders: &Folders, args: Enroll) -> Result<(), Failure> {
     let dirs = folders.dirs()?;
     let store = |token| Ask::DeviceToken { relay: relay.to_string(), token };
     let at = relay.origin().ascii_serialization();
-    let sentence = format!("this machine may join {at}: holdfast serve --relay {at}");
+    let sentence = format!("enrolled; start it with: holdfast serve --relay {at}");
     if token_stdin {
         let answer = ask(&dirs, store(secret_line("credential")?)).await?;
         return told(folders, &answer, &sentence);

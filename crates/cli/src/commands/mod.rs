@@ -47,7 +47,7 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
                 &folders,
                 &approved,
                 &format!(
-                    "the page goes on; once it is allowed there, {} ({}) acts as {}",
+                    "approved: go back to the browser page and choose Allow; {} ({}) then acts as {}",
                     text("client"),
                     text("redirect_host"),
                     text("account")
@@ -57,11 +57,11 @@ pub async fn run(Cli { folders, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Answer { question, answer, remember } => {
             let allow = answer == YesNo::Yes;
             let answer = ask(&folders.dirs()?, Ask::Answer { question, allow, remember }).await?;
-            told(&folders, &answer, if allow { "it runs" } else { "it was refused" })?;
+            told(&folders, &answer, if allow { "allowed" } else { "denied" })?;
         }
         Command::Policy(Policy::Set { profile }) => {
             let answer = ask(&folders.dirs()?, Ask::PolicySet { profile }).await?;
-            told(&folders, &answer, &format!("the policy is {} from now on", profile.as_str()))?;
+            told(&folders, &answer, &format!("policy set to {}", profile.as_str()))?;
         }
         Command::Channel(command) => return channel::channel(&folders, command).await,
         Command::Seat(command) => seat::seat(&folders, command).await?,

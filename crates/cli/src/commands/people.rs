@@ -68,7 +68,7 @@ pub async fn device(folders: &Folders, command: Device) -> Result<(), Failure> {
                     ("NAME", "name"),
                     ("ACCOUNT", "account"),
                     ("CONNECTED", "connected"),
-                    ("COPY REFUSED", "in_use"),
+                    ("CLONE SEEN", "in_use"),
                     ("DEFAULT", "default"),
                     ("CREATED", "created"),
                     ("REVOKED", "revoked"),
@@ -86,7 +86,7 @@ pub async fn device(folders: &Folders, command: Device) -> Result<(), Failure> {
         }
         Device::Revoke { device } => {
             let answer = ask(&dirs, Ask::DeviceRevoke { device: device.clone() }).await?;
-            told(folders, &answer, &format!("{device} is no longer let in"))
+            told(folders, &answer, &format!("revoked {device}"))
         }
     }
 }
@@ -115,7 +115,7 @@ pub async fn token(folders: &Folders, command: Token) -> Result<(), Failure> {
         }
         Token::Revoke { token } => {
             let answer = ask(&dirs, Ask::TokenRevoke { token }).await?;
-            told(folders, &answer, "the token is worth nothing now")
+            told(folders, &answer, "token revoked")
         }
     }
 }
@@ -148,7 +148,7 @@ pub async fn client(folders: &Folders, command: Client) -> Result<(), Failure> {
         }
         Client::Revoke { client: Some(client), all: _ } => {
             let answer = ask(&dirs, Ask::ClientRevoke { client }).await?;
-            told(folders, &answer, "the client is no longer let in")
+            told(folders, &answer, "client revoked")
         }
         Client::Revoke { client: None, all: _ } => {
             let answer = ask(&dirs, Ask::CutAllAccess {}).await?;
@@ -157,7 +157,7 @@ pub async fn client(folders: &Folders, command: Client) -> Result<(), Failure> {
                     "the link is stopped; the relay is elsewhere, and what it granted ends with \
                      `holdfast client revoke --all` there"
                 }
-                _ => "nobody is let in any more, and the link is stopped; `holdfast start` starts it again",
+                _ => "all clients and tokens are revoked and the link is stopped; `holdfast start` starts it again",
             };
             told(folders, &answer, said)
         }

@@ -40,12 +40,12 @@ fn sentence(s: &SeatStatus) -> String {
         SeatState::Claiming if s.frozen => {
             format!("the holder of {bot} does not answer; `holdfast seat take --force` ends its process")
         }
-        SeatState::Claiming => format!("this process asks for {bot}"),
+        SeatState::Claiming => format!("taking the seat of {bot}"),
         SeatState::Connecting => format!("this process has the seat of {bot} and connects"),
         SeatState::Serving => format!("this process speaks for {bot}, generation {}", s.generation),
         SeatState::Draining => format!("this process finishes and lets go of {bot}"),
         SeatState::Standby => format!("this process stands by for {bot}"),
-        SeatState::Failed => format!("this process gave up on {bot}"),
+        SeatState::Failed => format!("gave up the seat of {bot}"),
     };
     let mut parts = vec![state];
     if let Some(reason) = &s.reason {
@@ -83,6 +83,7 @@ mod tests {
             waiting: 0,
             last_sent: None,
             reason: None,
+            code: None,
             next_try_at: None,
             frozen: false,
         };

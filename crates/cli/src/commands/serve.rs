@@ -48,8 +48,10 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
     }
     if !folders.json {
         let running = resident.status().calls.pending;
-        let waiting =
-            if running > 0 { format!("finishing {running} calls (once more: now) …") } else { "stopping …".into() };
+        let waiting = match running {
+            0 => "stopping…".into(),
+            some => format!("finishing {} (again: stop now)…", print::count(some as u64, "call", "calls")),
+        };
         eprintln!("{waiting}");
     }
     let hurried = hurry_on_signal(signals, &resident);
@@ -87,7 +89,7 @@ fn greet(status: &StatusSnapshot, mode: Mode, api: &str) {
         };
         lines.push(format!("  policy        {policy}: {meaning}"));
     }
-    lines.push(format!("  window        {api}, opened by: holdfast open"));
+    lines.push(format!("  window        {api} (open it with `holdfast open`)"));
     lines.push(String::new());
     match mode {
         Mode::Relay => lines.extend(

@@ -55,7 +55,7 @@ pub struct Notice {
 /// Which notices a person wants. What is switched off is not told later either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoticeSwitches {
-    /// Outages, and their ends.
+    /// Outages and recoveries.
     pub outages: bool,
     /// Lost calls.
     pub calls_lost: bool,
@@ -67,7 +67,7 @@ pub struct NoticeSwitches {
     pub seat: bool,
     /// What could not start.
     pub start_failed: bool,
-    /// That Holdfast goes on when the window is closed.
+    /// That Holdfast keeps running when the window closes.
     pub still_running: bool,
 }
 

@@ -97,7 +97,7 @@ mod tests {
     fn words_from_elsewhere_are_cleaned_and_cut_and_words_of_ours_are_not() {
         let hostile = format!("\u{202e}Chat\u{1b}[2J\n{}", "x".repeat(100));
         let text = say("tray-consent", &[("client", Arg::Theirs(&hostile))]);
-        assert_eq!(text, format!("Chat [2J {}… asks to be let in", "x".repeat(WORD_MAX - 11)));
+        assert_eq!(text, format!("Chat [2J {}… wants access", "x".repeat(WORD_MAX - 11)));
         let count = |n| say("tray-running", &[("count", Arg::Count(n))]);
         assert_eq!((count(1), count(2)), ("1 call running".into(), "2 calls running".into()));
     }

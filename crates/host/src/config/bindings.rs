@@ -55,7 +55,7 @@ pub fn dismiss(path: &Path, person: &str) -> Result<Config, EditError> {
     let before = people.len();
     people.retain(|known| known != person);
     if people.len() == before {
-        return Err(EditError::Refused(format!("{person} may not speak to the agents anyway")));
+        return Err(EditError::Refused(format!("{person} is not on the list")));
     }
     edit(path, &BTreeMap::from([("channel.people".into(), people.into())]))
 }
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(admit(&path, "8").unwrap().channel.people, ["7", "8"]);
         assert_eq!(admit(&path, "7").unwrap().channel.people, ["7", "8"]);
         assert_eq!(dismiss(&path, "7").unwrap().channel.people, ["8"]);
-        assert_eq!(dismiss(&path, "7").unwrap_err().to_string(), "7 may not speak to the agents anyway");
+        assert_eq!(dismiss(&path, "7").unwrap_err().to_string(), "7 is not on the list");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct ChannelConfig {
     #[schemars(with = "Option<String>")]
     #[cfg_attr(feature = "ts", ts(type = "string | null"))]
     pub gateway_url: Option<Url>,
-    /// Who may speak to the agents, by their ids at the service. Empty: nobody; `holdfast channel pair` adds one.
+    /// Who may talk to the agents, by their ids at the service. Empty: nobody; `holdfast channel pair` adds one.
     pub people: Vec<String>,
     /// The binding whose agent is meant where the bot is alone with one of them. Without it nothing is heard there.
     pub direct: Option<String>,

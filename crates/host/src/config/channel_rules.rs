@@ -33,7 +33,7 @@ pub(super) fn check(channel: &ChannelConfig) -> Result<(), Wrong> {
         return wrong("gateway_url", "only Discord has a gateway".into());
     }
     if channel.voice.first().is_some_and(|program| program.trim().is_empty()) {
-        return wrong("voice", "its first part is a program".into());
+        return wrong("voice", "it must begin with a program".into());
     }
     for (at, binding) in channel.bindings.iter().enumerate() {
         let before = &channel.bindings[..at];
@@ -45,7 +45,7 @@ pub(super) fn check(channel: &ChannelConfig) -> Result<(), Wrong> {
         Some(name) => match channel.bindings.iter().find(|binding| binding.name == *name) {
             None => wrong("direct", format!("there is no binding `{name}`")),
             Some(binding) if binding.deliver.is_none() => {
-                wrong("direct", format!("binding `{name}` says not how messages reach its agent (`deliver`)"))
+                wrong("direct", format!("binding `{name}` has no `deliver`"))
             }
             Some(_) => Ok(()),
         },
@@ -81,7 +81,7 @@ fn check_binding(service: Option<ChannelService>, binding: &BindingConfig, befor
     }
     for (key, path) in [("transcript", &binding.transcript), ("project", &binding.project)] {
         if path.as_ref().is_some_and(|path| !is_from_the_root(path)) {
-            return wrong(key, "name it from the root on, or with ~ for the home folder");
+            return wrong(key, "it must be an absolute path or begin with ~/");
         }
     }
     if binding.session.as_deref().is_some_and(|session| !is_session(session)) {
@@ -191,11 +191,11 @@ mod tests {
                 "[channel]\nbackend = \"telegram\"\ngateway_url = \"https://a\"".into(),
                 "3:1: only Discord has a gateway",
             ),
-            ("[channel]\nvoice = [\" \"]".into(), "2:1: its first part is a program"),
+            ("[channel]\nvoice = [\" \"]".into(), "2:1: it must begin with a program"),
             (format!("[channel]\ndirect = \"web\"\n{BOUND}"), "2:1: there is no binding `web`"),
             (
                 format!("[channel]\ndirect = \"app\"\n{BOUND}"),
-                "2:1: binding `app` says not how messages reach its agent (`deliver`)",
+                "2:1: binding `app` has no `deliver`",
             ),
             (BOUND.replace("app\"\nch", "a b\"\nch"), "2:1: 1 to 40 letters, digits and `-`"),
             (format!("{BOUND}{}", BOUND.replace("app\"\nch", "App\"\nch")), "6:1: another binding has this name"),
@@ -209,7 +209,7 @@ mod tests {
                 "5:1: the channel's id is a number: in Discord, with developer mode on, *Copy channel ID* in the channel's menu",
             ),
             (BOUND.replace("project = \"/srv/app\"", ""), "2:1: name a project, a session or a transcript"),
-            (BOUND.replace("/srv", "srv"), "4:1: name it from the root on, or with ~ for the home folder"),
+            (BOUND.replace("/srv", "srv"), "4:1: it must be an absolute path or begin with ~/"),
             (format!("{BOUND}session = \"a\"\ntranscript = \"/t\""), "5:1: a session or a transcript, not both"),
             (format!("{BOUND}session = \"../a\""), "5:1: the id of a session"),
             (format!("{BOUND}session = \"--resume\""), "5:1: the id of a session"),

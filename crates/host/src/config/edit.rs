@@ -69,7 +69,7 @@ fn usable(config: &Config, set: &BTreeMap<String, Value>) -> Result<(), EditErro
     if let Some(root) = config.workspace.root.as_deref().filter(|_| asked("workspace.root")) {
         // Which folder the next start is made from, nobody knows.
         if root.is_relative() && !root.starts_with("~") {
-            return refused("workspace.root", &"name a folder from the root on, or with ~ for the home folder");
+            return refused("workspace.root", &"it must be an absolute path or begin with ~/");
         }
         if let Err(why) = paths::workspace(Some(root)) {
             return refused("workspace.root", &why);

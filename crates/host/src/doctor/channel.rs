@@ -47,9 +47,10 @@ pub(super) async fn checks(dirs: &Dirs, config: &Config, also: Option<&str>) -> 
     }
     found.push(match config.channel.people.len() {
         0 => {
-            Check::warning("people", "nobody may speak to the agents").advise("`holdfast channel pair` lets people in")
+            Check::warning("people", "nobody may talk to the agents").advise("`holdfast channel pair` lets people in")
         }
-        people => Check::ok("people", format!("{people} may speak to the agents")),
+        1 => Check::ok("people", "1 person may talk to the agents"),
+        people => Check::ok("people", format!("{people} people may talk to the agents")),
     });
     found
 }

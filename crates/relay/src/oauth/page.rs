@@ -114,7 +114,7 @@ fn notice(notice: &Notice) -> String {
             "Too many failed logins. Wait 15 minutes, or approve with Holdfast, which still works."
         }
         Notice::Login(_) => "The relay cannot check passwords right now. Try again in a moment.",
-        Notice::TooMany => "Three requests of this account wait already. Approve them or let them lapse.",
+        Notice::TooMany => "This account already has three waiting requests. Approve them or wait until they expire.",
     };
     format!("<p class=\"notice\" role=\"alert\">{text}</p>\n")
 }

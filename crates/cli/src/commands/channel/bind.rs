@@ -16,7 +16,7 @@ pub async fn bind(folders: &Folders, args: Bind) -> Result<(), Failure> {
     let name = args.name.clone();
     let set = settings(args)?;
     if set.is_empty() {
-        return Err(Failure::plain("say what of the binding shall be changed; --help lists what there is"));
+        return Err(Failure::plain("nothing to change: name at least one option (see --help)"));
     }
     let answer = ask(&folders.dirs()?, Ask::ChannelBind { name: name.clone(), set }).await?;
     told(folders, &answer, &format!("{name} is bound; `holdfast channel test {name}` posts a test message"))

@@ -31,16 +31,16 @@ pub async fn channel(folders: &Folders, command: Channel) -> Result<ExitCode, Fa
         Channel::Bind(args) => bind::bind(folders, args).await?,
         Channel::Unbind { name } => {
             let answer = ask(&dirs, Ask::ChannelUnbind { name: name.clone() }).await?;
-            told(folders, &answer, &format!("{name} has no channel any more"))?;
+            told(folders, &answer, &format!("removed binding {name}"))?;
         }
         Channel::Pair { code } => pair::pair(folders, code).await?,
         Channel::People { dismiss: Some(person), admit: _ } => {
             let answer = ask(&dirs, Ask::ChannelDismiss { person: person.clone() }).await?;
-            told(folders, &answer, &format!("{person} is heard no longer"))?;
+            told(folders, &answer, &format!("removed {person}"))?;
         }
         Channel::People { dismiss: None, admit: Some(person) } => {
             let answer = ask(&dirs, Ask::ChannelAdmit { person: person.clone() }).await?;
-            told(folders, &answer, &format!("{person} may speak to the agents"))?;
+            told(folders, &answer, &format!("{person} may talk to the agents"))?;
         }
         Channel::People { dismiss: None, admit: None } => show::people(folders).await?,
         Channel::Retry { name, unknown } => {
@@ -49,7 +49,7 @@ pub async fn channel(folders: &Folders, command: Channel) -> Result<ExitCode, Fa
                 None => None,
             };
             let answer = ask(&dirs, Ask::ChannelRetry { channel, unknown }).await?;
-            told(folders, &answer, "what was refused is tried again")?;
+            told(folders, &answer, "retrying the refused messages")?;
         }
         Channel::Test { name } => test(folders, &name).await?,
         Channel::Check { channel } => return check(folders, channel).await,

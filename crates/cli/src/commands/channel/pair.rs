@@ -44,5 +44,5 @@ async fn typed(folders: &Folders, code: String) -> Result<Value, Failure> {
 
 fn admitted(folders: &Folders, answer: &Value) -> Result<(), Failure> {
     let text = |key: &str| print::shown(answer[key].as_str().unwrap_or_default());
-    told(folders, answer, &format!("{} ({}) may speak to the agents", text("name"), text("person")))
+    told(folders, answer, &format!("{} ({}) may talk to the agents", text("name"), text("person")))
 }

@@ -44,11 +44,11 @@ pub async fn setup(folders: &Folders, args: Setup) -> Result<ExitCode, Failure> 
         _ => None,
     };
     if first.is_none() && asks && configured(folders)?.bindings.is_empty() {
-        let channel = question("The id of the channel that shall mirror an agent (empty: later)", "").await?;
+        let channel = question("Channel id (leave empty to do this later)", "").await?;
         if !channel.is_empty() {
             let here = std::env::current_dir()?;
             let project = question("The folder the agent works in", &here.display().to_string()).await?;
-            let name = question("A name for the two of them", "main").await?;
+            let name = question("Name of this binding", "main").await?;
             first = Some((name, channel, bind::absolute(project.as_ref())?));
         }
     }

@@ -39,8 +39,8 @@ pub async fn show(folders: &Folders) -> Result<(), Failure> {
         }
     }
     match set.people.len() {
-        0 => print::line("nobody may speak to the agents; `holdfast channel pair` lets people in"),
-        people => print::line(&format!("{} may speak to the agents", print::count(people as u64, "person", "people"))),
+        0 => print::line("nobody may talk to the agents; `holdfast channel pair` lets people in"),
+        people => print::line(&format!("{} may talk to the agents", print::count(people as u64, "person", "people"))),
     }
     Ok(())
 }
@@ -74,6 +74,13 @@ fn lines(binding: &BindingConfig, now: Option<&BindingStatus>) -> Vec<String> {
     }
     if now.skipped > 0 {
         lines.push(format!("  {} not posted, too old or too many", print::count(now.skipped, "entry", "entries")));
+    }
+    if now.unread > 0 {
+        lines.push(format!("  {} of the transcript too long or unreadable", print::count(now.unread, "line", "lines")));
+    }
+    if now.gaps > 0 {
+        let places = print::count(now.gaps, "place", "places");
+        lines.push(format!("  a part of the transcript may be missing in {places}; the log says where"));
     }
     if let Some(sent) = now.last_sent {
         lines.push(format!("  last posted at {}", print::moment(sent)));
@@ -132,7 +139,7 @@ mod tests {
         };
         assert_eq!(
             lines(&bound, None),
-            ["app ↔ 12; delivers by nothing: it is only mirrored", "  follows the newest session of /srv/app"]
+            ["app ↔ 12; delivery: none (mirrored only)", "  follows the newest session of /srv/app"]
         );
         let now = BindingStatus {
             name: "app".into(),
@@ -142,16 +149,20 @@ mod tests {
             waiting_out: 2,
             parked: Some("the bot may not write there".into()),
             skipped: 1,
+            unread: 2,
+            gaps: 1,
             ..BindingStatus::default()
         };
         assert_eq!(
             lines(&bound, Some(&now)),
             [
-                "app ↔ #log; delivers by nothing: it is only mirrored",
+                "app ↔ #log; delivery: none (mirrored only)",
                 "  follows /t.jsonl (the newest session of /srv/app)",
                 "  2 to be posted, 0 to be delivered",
                 "  ! nothing is posted: the bot may not write there; `holdfast channel retry app` tries again",
                 "  1 entry not posted, too old or too many",
+                "  2 lines of the transcript too long or unreadable",
+                "  a part of the transcript may be missing in 1 place; the log says where",
             ]
         );
     }

@@ -93,12 +93,12 @@ fn an_outage_is_told_once_after_30_s_and_its_end_with_what_it_saved() {
     });
     assert_eq!(rig.wait(10), []);
     assert_eq!(rig.link(LinkState::Outage), []);
-    let body = "Connection refused. Holdfast keeps trying. 2 calls go on meanwhile; their results are kept.";
+    let body = "Connection refused. Holdfast keeps trying. 2 calls keep running; their results will be kept.";
     assert_eq!(rig.wait(600), [(20, notice(NoticeKind::Outage, "No connection to relay.example", body))]);
     assert_eq!(rig.link(LinkState::Recovering), []);
     rig.snapshot.outages =
         vec![Outage { started_at: 0, ended_at: Some(1), cause: None, calls_saved: 2, calls_lost: 0 }];
-    let body = "It was away for 10 min 10 s. 2 calls came through.";
+    let body = "The connection was down for 10 min 10 s. 2 calls completed.";
     let recovered = notice(NoticeKind::Recovered, "Connected to relay.example again", body);
     assert_eq!(rig.link(LinkState::Healthy), [recovered]);
     assert_eq!(rig.wait(600), []);
@@ -141,7 +141,7 @@ fn nothing_is_told_for_20_s_after_the_start_and_what_still_stands_is_told_then()
     });
     let told = rig.wait(60);
     assert_eq!(kinds(&told), [(10, NoticeKind::StartFailed), (10, NoticeKind::Consent)]);
-    assert_eq!(told[1].1.title, "Claude asks to be let in");
+    assert_eq!(told[1].1.title, "Claude wants access");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn an_end_that_did_not_last_until_it_could_be_told_is_none() {
     rig.wait(5);
     assert_eq!(rig.link(LinkState::Blip), []);
     assert_eq!(rig.wait(55), [], "people think it is away, and it is");
-    let told = notice(NoticeKind::Recovered, "Connected to relay.example again", "It was away for 3 min.");
+    let told = notice(NoticeKind::Recovered, "Connected to relay.example again", "The connection was down for 3 min.");
     assert_eq!(rig.link(LinkState::Healthy), [told]);
 }
 
@@ -199,19 +199,19 @@ fn losses_above_the_bound_of_an_hour_are_told_together_when_it_is_over() {
     }
     assert_eq!(told, limits::NOTICES_PER_HOUR);
     rig.see(|s| s.health.clear());
-    let several = notice(NoticeKind::CallsLost, "Calls were lost", "The outcome of several calls is not known.");
+    let several = notice(NoticeKind::CallsLost, "Calls were lost", "It is not known whether several calls finished.");
     assert_eq!(rig.wait(7200), [(3600, several)]);
 }
 
 #[test]
 fn a_client_that_asks_to_be_let_in_is_told_once_and_several_together() {
     let mut rig = Rig::awake();
-    let body = "Its browser goes on to chatgpt.com. Open Holdfast and type the code that its page shows. \
-                If you did not start this, do nothing.";
-    let one = notice(NoticeKind::Consent, "ChatGPT asks to be let in", body);
+    let body = "It will return to chatgpt.com. Open Holdfast and type the code shown in the browser. \
+                If you did not start this, ignore it.";
+    let one = notice(NoticeKind::Consent, "ChatGPT wants access", body);
     assert_eq!(rig.see(|s| s.consents = vec![consent("ChatGPT")]), [one]);
     assert_eq!(rig.shown(), []);
-    let two = notice(NoticeKind::Consent, "2 clients ask to be let in", "Open Holdfast to see who they are.");
+    let two = notice(NoticeKind::Consent, "2 clients want access", "Open Holdfast to see who they are.");
     assert_eq!(rig.see(|s| s.consents.extend([consent("Claude"), consent("Codex")])), [two]);
     assert_eq!(rig.see(|s| s.consents.clear()), []);
 }
@@ -220,10 +220,10 @@ fn a_client_that_asks_to_be_let_in_is_told_once_and_several_together() {
 fn a_call_that_asks_is_told_without_what_it_would_run() {
     let mut rig = Rig::awake();
     let body = "Open Holdfast to allow or deny it.";
-    let told = notice(NoticeKind::Question, "ChatGPT asks to use run_process", body);
+    let told = notice(NoticeKind::Question, "ChatGPT wants to use run_process", body);
     assert_eq!(rig.see(|s| s.questions = vec![question("a", Some("ChatGPT"))]), [told]);
     assert_eq!(rig.shown(), []);
-    let told = notice(NoticeKind::Question, "A client asks to use run_process", "Open Holdfast to allow or deny it.");
+    let told = notice(NoticeKind::Question, "A client wants to use run_process", "Open Holdfast to allow or deny it.");
     assert_eq!(rig.see(|s| s.questions.push(question("b", None))), [told]);
 }
 
@@ -232,7 +232,7 @@ fn the_seat_is_told_once_for_each_generation_and_not_when_it_connects_again() {
     let mut rig = Rig::awake();
     assert_eq!(rig.seat(SeatState::Claiming, 3), []);
     assert_eq!(rig.seat(SeatState::Connecting, 4), []);
-    let told = notice(NoticeKind::Seat, "This machine has the seat", "It speaks for the bot now.");
+    let told = notice(NoticeKind::Seat, "This machine has the seat", "It runs the bot now.");
     assert_eq!(rig.seat(SeatState::Serving, 4), [told]);
     assert_eq!(rig.seat(SeatState::Connecting, 4), []);
     assert_eq!(rig.seat(SeatState::Serving, 4), []);
@@ -268,11 +268,11 @@ fn a_seat_that_was_given_up_is_told_once_and_so_is_a_holder_that_does_not_answer
     let failed = |s: &mut StatusSnapshot| {
         s.seat = Some(SeatStatus { reason: Some("the token is not valid".into()), ..seat(SeatState::Failed) });
     };
-    let told = notice(NoticeKind::Seat, "The seat was given up", "The token is not valid.");
+    let told = notice(NoticeKind::Seat, "Gave up the seat", "The token is not valid.");
     assert_eq!(rig.see(failed), [told]);
     assert_eq!(rig.shown(), []);
     let frozen = |s: &mut StatusSnapshot| s.seat = Some(SeatStatus { frozen: true, ..seat(SeatState::Claiming) });
-    assert_eq!(rig.see(frozen)[0].title, "The seat’s holder does not answer");
+    assert_eq!(rig.see(frozen)[0].title, "The process that holds the seat is not responding");
     assert_eq!(rig.shown(), []);
     assert_eq!(rig.see(failed).len(), 1, "a new failure");
 }
