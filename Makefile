@@ -146,9 +146,9 @@ lint: $(TOOLS)/cargo-deny-0.20.2
 	$(CARGO) test --quiet --features $(TYPES) --test house
 	cargo-deny --log-level error --workspace check bans licenses sources
 
-# docs/limits.md and docs/errors.md, from the tables in crates/core.
+# docs/limits.md, docs/errors.md and docs/CONFIG.md, from the tables in crates/core and the types of the configuration.
 limits:
-	UPDATE=1 $(CARGO) test --quiet --test house pages
+	UPDATE=1 $(CARGO) test --quiet --features $(TYPES) --test house pages
 
 # ui/src/api/types.ts, from the Rust types that the window reads. `test` and `lint` notice when it is out of date.
 TYPES := holdfast-desktop/ts

@@ -5,6 +5,7 @@
 
 mod crates;
 mod icons;
+mod links;
 mod pages;
 mod sources;
 #[cfg(feature = "ts")]

@@ -1,9 +1,11 @@
-//! Files that are made from the sources: the pages of `docs/` from tables in `holdfast-core`.
+//! Files that are made from the sources: the pages of `docs/` from tables in `holdfast-core` and types in `holdfast-host`.
+
+mod codes;
+mod settings;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use holdfast_core::code::Code;
 use holdfast_core::limits::{self, Value};
 
 use crate::{read, root};
@@ -21,9 +23,11 @@ pub fn check(made: &str, by: &str, want: &str) {
 fn count(value: u64, unit: &str) -> String {
     const KIB: u64 = 1024;
     const MIB: u64 = KIB * KIB;
+    const GIB: u64 = KIB * MIB;
     let bytes = unit.starts_with("bytes");
     let rest = unit.strip_prefix("bytes").unwrap_or_default();
     match value {
+        _ if bytes && value >= GIB && value.is_multiple_of(GIB) => format!("{} GiB{rest}", value / GIB),
         _ if bytes && value >= MIB && value.is_multiple_of(MIB) => format!("{} MiB{rest}", value / MIB),
         _ if bytes && value >= KIB && value.is_multiple_of(KIB) => format!("{} KiB{rest}", grouped(value / KIB)),
         _ => format!("{} {unit}", grouped(value)),
@@ -74,20 +78,4 @@ fn the_page_of_limits_is_in_date() {
         let _ = writeln!(page, "| `{}` | {value} | {} |", limit.name, limit.why.replace('|', "\\|"));
     }
     check("docs/limits.md", "make limits", &page);
-}
-
-#[test]
-fn the_page_of_error_codes_is_in_date() {
-    let mut page = String::from(
-        "# Error codes\n\nWhat clients and user interfaces match on; messages are for people and may change. A failed tool is a result with \
-         `isError: true` and `structuredContent.error {code, message, retryable, details?}`. `retryable: true` means: nothing was done, send \
-         the same call again. Made by `make limits` from `crates/core/src/code.rs`; change it there.\n\n\
-         | code | meaning | to an older peer |\n|---|---|---|\n",
-    );
-    for code in Code::ALL {
-        let older = code.on_base_wire();
-        let older = if older == *code { String::new() } else { format!("`{}`", older.as_str()) };
-        let _ = writeln!(page, "| `{}` | {} | {older} |", code.as_str(), code.meaning().trim());
-    }
-    check("docs/errors.md", "make limits", &page);
 }

@@ -115,7 +115,7 @@ pub struct ToolError {
     pub code: Code,
     /// One sentence for people, at most [`crate::limits::ERROR_MESSAGE_MAX`] characters on the wire.
     pub message: String,
-    /// `true` means: nothing was done, send the same call again.
+    /// `true` means that sending the same call again does no harm: nothing was done, or what was done changed nothing.
     #[serde(default)]
     pub retryable: bool,
     /// More for programs: a handle, the output so far, the limit that was reached.
@@ -129,7 +129,7 @@ impl ToolError {
         ToolError { code, message: message.into(), retryable: false, details: None }
     }
 
-    /// An error before which nothing was done.
+    /// An error before which nothing was done, so that the same call may be sent again.
     pub fn nothing_done(code: Code, message: impl Into<String>) -> Self {
         ToolError { code, message: message.into(), retryable: true, details: None }
     }

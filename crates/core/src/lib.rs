@@ -17,6 +17,7 @@ pub mod line;
 pub mod operation;
 pub mod policy;
 pub mod redact;
+pub mod request_code;
 pub mod run;
 pub mod seat;
 pub mod status;

@@ -56,11 +56,11 @@ pub enum Action {
 }
 
 macro_rules! warnings {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, $severity:ident, $action:expr;)+) => {
+    ($(#[doc = $meaning:literal] $name:ident = $text:literal, $severity:ident, $action:expr;)+) => {
         /// What is wrong. The texts are stable.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
-        pub enum WarningCode { $($(#[$doc])* #[serde(rename = $text)] $name),+ }
+        pub enum WarningCode { $(#[doc = $meaning] #[serde(rename = $text)] $name),+ }
 
         impl WarningCode {
             /// Every code.
@@ -69,6 +69,11 @@ macro_rules! warnings {
             /// The code as text.
             pub const fn as_str(self) -> &'static str {
                 match self { $(WarningCode::$name => $text),+ }
+            }
+
+            /// What it says, in one sentence: the row of `docs/errors.md`.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(WarningCode::$name => $meaning),+ }
             }
 
             /// How bad it is.

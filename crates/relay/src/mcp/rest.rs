@@ -41,8 +41,8 @@ const INSTRUCTIONS: &str = "Tools of a developer's own machine, reached through 
 Start with session_bootstrap, or server_info to see what you may do and whether the machine is connected.\n\
 A call goes on while the machine's network is away, and its answer arrives once; do not repeat a call that is still running.\n\
 status or error in_progress means that the call goes on: read_result waits for its result, cancel_result stops it.\n\
-error.retryable = true means that nothing was done and the same call may be sent again; outcome_unknown means that it may \
-have run: look before you repeat it.";
+error.retryable = true means that the same call may be sent again: nothing was done, or what was done changed nothing; \
+outcome_unknown means that it may have run: look before you repeat it.";
 
 /// rmcp behind the front.
 pub(super) struct Rest {
