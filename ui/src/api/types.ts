@@ -61,7 +61,7 @@ export type Approved = {
 export type AskConfig = {
   /** Clients by id, as `holdfast client list` shows them; `"*"` means all. Without any, nothing is asked. */
   clients: Array<string>,
-  /** The least that asks. */
+  /** Which tools ask. */
   tools: AskTools,
 };
 
@@ -181,7 +181,7 @@ export type CallState = "running" | "detached" | "held" | "delivered" | "cancell
 
 /** What is remembered of calls. */
 export type CallsConfig = {
-  /** Keep what calls were asked and answered, cut and without what looks like a secret, in memory only. */
+  /** Keep arguments and results of recent calls, in memory only, cut and without what looks like a secret. */
   keep_bodies: boolean,
 };
 
@@ -394,7 +394,7 @@ export type Config = {
   sync: SyncConfig,
   /** To which ports of this machine connections may be opened for clients. */
   forward: ForwardConfig,
-  /** Sleep. */
+  /** When the machine may fall asleep. */
   power: PowerConfig,
   /** What is remembered of calls. */
   calls: CallsConfig,
@@ -603,7 +603,7 @@ export type LogLevel = "error" | "warn" | "info" | "debug";
 
 /** How the relay answers clients. */
 export type McpConfig = {
-  /** After how many milliseconds a call that goes on answers a client without tasks with a handle; 0: never. */
+  /** After this many milliseconds a call that still runs is answered with a handle, to a client that takes no tasks; 0: never. */
   patience_ms: number,
 };
 
@@ -706,9 +706,10 @@ export type PolicyConfig = {
   profile: Profile | null,
 };
 
-/** Sleep. */
+/** When the machine may fall asleep. */
 export type PowerConfig = {
-  /** With mains power, the machine does not fall asleep by itself while calls run. Who puts it to sleep is obeyed. */
+  /** While calls run and there is mains power, the machine does not fall asleep by itself. Closing the lid or choosing
+  * *Sleep* still works. */
   keep_awake: boolean,
 };
 
@@ -737,7 +738,7 @@ export type Question = {
 
 /** The relay: a remote one, or the embedded one. */
 export type RelayConfig = {
-  /** Address of a remote relay. Without it `holdfast serve` embeds one. */
+  /** Address of a remote relay. Without it `holdfast serve` and the tray application embed one. */
   url: string | null,
   /** Where the embedded relay, or `holdfast relay`, listens. */
   listen: string,
@@ -846,7 +847,7 @@ export type SecretStore = "auto" | "file";
 
 /** Where this machine keeps its credentials. */
 export type SecretsConfig = {
-  /** `HOLDFAST_SECRETS` overrides it. */
+  /** Where they are kept. The variable `HOLDFAST_SECRETS` overrides it. */
   store: SecretStore,
 };
 
