@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct AskConfig {
     /// Clients by id, as `holdfast client list` shows them; `"*"` means all. Without any, nothing is asked.
     pub clients: Vec<String>,
-    /// The least that asks.
+    /// Which tools ask.
     pub tools: AskTools,
 }
 
@@ -23,10 +23,10 @@ pub struct AskConfig {
 pub enum AskTools {
     /// Tools that run programs.
     Runs,
-    /// And those that write files.
+    /// Also tools that write files.
     #[default]
     Writes,
-    /// And those that read.
+    /// Also tools that only read.
     All,
 }
 
@@ -42,12 +42,13 @@ impl AskConfig {
     }
 }
 
-/// Sleep.
+/// When the machine may fall asleep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PowerConfig {
-    /// With mains power, the machine does not fall asleep by itself while calls run. Who puts it to sleep is obeyed.
+    /// While calls run and there is mains power, the machine does not fall asleep by itself. Closing the lid or choosing
+    /// *Sleep* still works.
     pub keep_awake: bool,
 }
 
@@ -62,6 +63,6 @@ impl Default for PowerConfig {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct CallsConfig {
-    /// Keep what calls were asked and answered, cut and without what looks like a secret, in memory only.
+    /// Keep arguments and results of recent calls, in memory only, cut and without what looks like a secret.
     pub keep_bodies: bool,
 }

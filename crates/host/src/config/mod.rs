@@ -53,7 +53,7 @@ pub struct Config {
     pub sync: SyncConfig,
     /// To which ports of this machine connections may be opened for clients.
     pub forward: ForwardConfig,
-    /// Sleep.
+    /// When the machine may fall asleep.
     pub power: PowerConfig,
     /// What is remembered of calls.
     pub calls: CallsConfig,
@@ -72,7 +72,7 @@ pub struct Config {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RelayConfig {
-    /// Address of a remote relay. Without it `holdfast serve` embeds one.
+    /// Address of a remote relay. Without it `holdfast serve` and the tray application embed one.
     #[schemars(with = "Option<String>")]
     #[cfg_attr(feature = "ts", ts(type = "string | null"))]
     pub url: Option<Url>,
@@ -120,7 +120,7 @@ impl Default for RelayConfig {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct McpConfig {
-    /// After how many milliseconds a call that goes on answers a client without tasks with a handle; 0: never.
+    /// After this many milliseconds a call that still runs is answered with a handle, to a client that takes no tasks; 0: never.
     pub patience_ms: u32,
 }
 
@@ -189,7 +189,7 @@ pub struct WorkspaceConfig {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SecretsConfig {
-    /// `HOLDFAST_SECRETS` overrides it.
+    /// Where they are kept. The variable `HOLDFAST_SECRETS` overrides it.
     pub store: SecretStore,
 }
 
@@ -221,12 +221,12 @@ pub struct LogConfig {
 pub enum LogLevel {
     /// Only what failed.
     Error,
-    /// And what is wrong.
+    /// Also what is wrong.
     Warn,
-    /// And what happened.
+    /// Also what happened.
     #[default]
     Info,
-    /// And how it happened.
+    /// Also how it happened.
     Debug,
 }
 
