@@ -1,4 +1,4 @@
-//! What the pages point at is there: files, headings, and the pages that comments name.
+//! What the pages point at is there: files, headings, and the pages that comments name. And the page of the local API is whole.
 
 use std::path::Path;
 
@@ -54,6 +54,32 @@ fn every_page_that_a_comment_names_is_there() {
         }
     }
     assert!(dead.is_empty(), "these pages are gone:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn the_tests_that_show_a_promise_are_there() {
+    let page = read(&root().join("docs/PROMISES.md"));
+    let named: Vec<&str> =
+        page.split('`').filter(|path| path.starts_with("crates/") || path.starts_with("tests/")).collect();
+    assert!(named.len() > 20, "the page names the tests of each promise");
+    let gone: Vec<&&str> = named.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(gone.is_empty(), "docs/PROMISES.md names what is not there: {gone:?}");
+}
+
+#[test]
+fn the_page_of_the_local_api_has_every_endpoint_and_every_command() {
+    let page = read(&root().join("docs/LAPTOP.md"));
+    let between = |text: &str, before: &str| -> Vec<String> {
+        text.split(before).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    };
+    let routes = files("crates/host/src/api", &["rs"]).into_iter().flat_map(|path| between(&read(&path), ".route(\""));
+    let endpoints = routes.filter(|route| route.starts_with("/api/") && !route.contains('*'));
+    let commands = between(&read(&root().join("ui/src/api/types.ts")), "{ \"command\": \"");
+    let missing: Vec<String> = endpoints
+        .filter(|path| !page.contains(path.as_str()))
+        .chain(commands.into_iter().filter(|c| !page.contains(&format!("`{c}"))))
+        .collect();
+    assert!(missing.is_empty(), "docs/LAPTOP.md does not have {missing:?}");
 }
 
 #[test]
