@@ -150,8 +150,8 @@ pub enum Output {
         changes: Vec<Change>,
     },
     /// Answer a client. The codes of a refusal: `invalid_request`, `conflict`, `cancelled` (its session is), `limit_exceeded`,
-    /// `storage_full`, `unavailable`, `not_found` (input for a run that is over), `outcome_unknown` (of a cancel that is
-    /// under way and not stored).
+    /// `busy` (input for a run that lets enough wait), `storage_full`, `unavailable`, `not_found` (input for a run that is
+    /// over), `outcome_unknown` (of a cancel that is under way and not stored).
     Answer {
         /// Who asked.
         ask: AskId,

@@ -54,7 +54,7 @@ limits! {
     WORKER_READ_AHEAD: usize = 4, "pieces", "Pieces of output read before the socket has room for them; within WORKER_WINDOW.";
     WORKER_OFFSETS_EVERY: Duration = millis(200), "time", "Acknowledged output is made durable and trimmed at most this often.";
     WORKER_FRAMES_WAITING: usize = 2048, "frames", "Answers that wait for a worker's socket, and commits under way; a relay that causes more is cut off.";
-    WORKER_RUN_INPUTS_MAX: usize = 64, "operations", "Inputs of one run that wait to be given.";
+    WORKER_RUN_INPUTS_MAX: usize = 64, "operations", "Inputs of one run that its program has not taken; more are refused as busy before they are admitted.";
     WORKER_PERFORMS_MAX: usize = 8, "operations", "Operations that are no run done at once.";
     WORKER_RUNS_MAX: usize = 64, "runs", "Runs of one worker that have not ended; more wait.";
     WORKER_ALIVE: Duration = secs(5), "time", "Each side of the worker's socket writes at least this often.";

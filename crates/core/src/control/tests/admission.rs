@@ -1,6 +1,9 @@
+use bytes::Bytes;
+
 use super::super::*;
 use super::desk::*;
 use crate::code::Code;
+use crate::id::RunId;
 use crate::limits;
 use crate::operation::{Failure, Outcome, Request, State};
 use crate::wire::worker::WorkerFrame;
@@ -108,6 +111,50 @@ fn more_than_the_device_holds_is_refused_but_a_repetition_is_still_answered() {
     assert_eq!(desk.id(again), desk.id(first));
     assert_eq!(desk.refusal(new_key), Code::LimitExceeded);
     assert_eq!(desk.control.snapshot().held, limits::OPERATIONS_HELD_MAX);
+}
+
+#[test]
+fn input_beyond_what_a_run_lets_wait_is_refused_before_it_is_admitted_and_admitted_once_some_was_taken() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (_, run) = desk.running(socket);
+    let (_, other) = desk.running(socket);
+    let first = desk.input(&run, "0");
+    for _ in 1..limits::WORKER_RUN_INPUTS_MAX / 2 {
+        desk.input(&run, "more");
+    }
+    // Half of them still on their way to the store.
+    desk.mood = Mood::Slow;
+    let input = |start: &mut Start, run: &RunId| {
+        let request = Request::ExecStdin { data: Bytes::from_static(b"x"), close: false };
+        (start.run_id, start.request) = (Some(run.clone()), request);
+    };
+    for _ in 0..limits::WORKER_RUN_INPUTS_MAX / 2 {
+        desk.start_with(|start| input(start, &run));
+    }
+    let refused = desk.start_with(|start| input(start, &run));
+    let answer = desk.answers[&refused].clone().unwrap_err();
+    assert_eq!((answer.code, answer.retryable), (Code::Busy, true));
+    let elsewhere = desk.start_with(|start| input(start, &other));
+    desk.mood = Mood::Prompt;
+    desk.answer_all();
+    desk.id(elsewhere);
+    let keyed = desk.start_with(|start| {
+        input(start, &run);
+        start.key = Some(arc("k"));
+    });
+    assert_eq!(desk.refusal(keyed), Code::Busy);
+    desk.read(socket);
+    let outcome = Outcome::Completed { exit: None, value: None };
+    desk.say(socket, WorkerFrame::OperationReceived { request_id: first.clone() });
+    desk.say(socket, WorkerFrame::OperationCompleted { request_id: first, outcome });
+    let again = desk.start_with(|start| {
+        input(start, &run);
+        start.key = Some(arc("k"));
+    });
+    desk.id(again);
+    let full = desk.start_with(|start| input(start, &run));
+    assert_eq!(desk.refusal(full), Code::Busy);
 }
 
 #[test]
