@@ -125,6 +125,10 @@ export type BindingStatus = {
   next_try_at: number | null,
   /** Entries of the transcript that were not posted, because they were too old or too many. */
   skipped: number,
+  /** Lines of its transcript that were too long or could not be read, since this holder began. */
+  unread: number,
+  /** How often since then a part of it may be missing. */
+  gaps: number,
 };
 
 /** One call's arguments and result. */

@@ -24,7 +24,8 @@ limits! {
     OUTBOX_COMMIT_RETRY: Duration = secs(1), "time", "Wait before a failed commit is made again.";
     OUTBOX_CURSOR_LAG: Duration = millis(1500), "time", "How long a transcript's cursor that moved over nothing to say may wait for a commit; what it moved over would be read again.";
     OUTBOX_AGE: Duration = secs(30 * 60), "time", "An entry that is older is not sent but counted in one line.";
-    OUTBOX_ENTRIES: usize = 200, "entries", "Entries that wait for one channel; older ones are counted in one line.";
+    OUTBOX_ENTRIES: u64 = 200, "entries", "Entries that wait for one channel, and as many more as share a message with them; older ones are counted in one line.";
+    OUTBOX_JOINED: Duration = secs(5 * 60), "time", "What was written later than this after a message's beginning is not joined to it while it waits; a sixth of OUTBOX_AGE, by which they would be left out together.";
     OUTBOX_CHUNKS: usize = 20, "messages", "Messages of one entry; the rest of it is counted in the last.";
     OUTBOX_RECORDS: usize = 1000, "messages", "Messages that wait for one channel; less than OUTBOX_ENTRIES of OUTBOX_CHUNKS each.";
     OUTBOX_LANES: usize = 64, "channels", "Channels of one bot; the one that was idle for longest is forgotten for a new one.";
@@ -135,8 +136,9 @@ limits! {
     TRANSCRIPT_VALUES_MAX: usize = 100_000, "values", "JSON values of one line; one of them takes up to 100 bytes of memory however short it is.";
     TRANSCRIPT_TORN_TRIES: usize = 64, "places", "Where in a line that cannot be read another one is sought that its torn beginning stands before.";
     TRANSCRIPT_TRIES: u32 = 30, "reads", "Failed reads of a file that was replaced, one per TRANSCRIPT_POLL, before the next one is begun.";
-    TRANSCRIPT_FILES: usize = 4, "files", "Files that took a transcript's place before the first was read to its end.";
+    TRANSCRIPT_FILES: usize = 4, "files", "Files that took a transcript's place before the first was read to its end, and as many at a time of those that came and went between two looks.";
     TRANSCRIPT_BESIDE: usize = 1000, "files", "Files beside a transcript among which the one that stood in its place is looked for.";
+    TRANSCRIPT_LINKS: usize = 40, "links", "Links that lead to a transcript that is not there yet, one after another.";
     TRANSCRIPT_HEAD: usize = 1024, "bytes", "Beginning of a file by which it is known again.";
     TRANSCRIPT_BACK: usize = 64 << 10, "bytes", "One read backwards for the beginning of the last line.";
     TRANSCRIPT_TEXT_MAX: usize = 256 << 10, "bytes", "What one line may say; more than OUTBOX_CHUNKS messages hold.";

@@ -56,6 +56,10 @@ pub struct BindingStatus {
     pub next_try_at: Option<UnixMs>,
     /// Entries of the transcript that were not posted, because they were too old or too many.
     pub skipped: u64,
+    /// Lines of its transcript that were too long or could not be read, since this holder began.
+    pub unread: u64,
+    /// How often since then a part of it may be missing.
+    pub gaps: u64,
 }
 
 /// A message that a person may let be sent again.

@@ -29,8 +29,9 @@ impl Follow {
             _ if look.size < cursor.offset => (Some(Told::Truncated), cursor.generation + 1, look.size),
             _ => (None, cursor.generation, cursor.offset),
         };
+        self.gap(told.is_some());
         self.out.extend(told.map(Output::Told));
-        self.stand(now, Position::new(look, generation, offset).before(after));
+        self.stand(now, Position::new(look, generation, offset).before(after, 0));
     }
 
     pub(super) fn found(&mut self, now: Now, found: Option<Look>) {
@@ -49,6 +50,7 @@ impl Follow {
             }
             (other, None) => {
                 self.out.extend(other.map(|o| Output::Close(o.place)));
+                self.awaited();
                 self.settle(now);
             }
         }

@@ -37,7 +37,7 @@ impl Bookmark {
         let ours = kept.iter().filter(|mark| mark.transcript == transcript).max_by_key(|mark| mark.cursor.generation);
         let bound = |start, generation| Binding { transcript: transcript.into(), start, generation };
         match (ours, start) {
-            (Some(mark), Start::End | Start::At(_)) => {
+            (Some(mark), Start::End | Start::At(_) | Start::Recent(_)) => {
                 (bound(Start::At(mark.cursor.clone()), last + 1), mark.extraction.clone())
             }
             (_, start) => (bound(start, last + 1), fresh),

@@ -24,6 +24,8 @@ pub(super) enum Doing {
     /// The end of the last whole line before this byte.
     Placing(Look, u64),
     Reading,
+    /// Files that came and went between two looks.
+    Beside,
     /// Somebody keeps what was given out.
     Delivering,
 }
@@ -50,6 +52,10 @@ pub(super) struct Bound {
     /// Something changed while something else was under way.
     pub again: bool,
     pub ending: Option<Then>,
+    /// The last look was made after the end was asked for, so that there is no further one.
+    pub last_look: bool,
+    /// It was told that there is no file yet.
+    pub awaited: bool,
     pub skipped: u64,
     pub trouble: Option<String>,
     /// Reads that failed one after another.
@@ -81,6 +87,7 @@ impl Follow {
             Input::Changed => self.changed(),
             Input::Looked(look) => self.looked(now, look),
             Input::Found(look) => self.found(now, look),
+            Input::Beside { between, more } => self.beside(now, between, more),
             Input::Bytes { place, offset, bytes } => self.bytes(now, place, offset, &bytes),
             Input::Failed(why) => self.failed(now, why),
             Input::Taken => {
@@ -138,6 +145,8 @@ impl Follow {
             doing: Doing::Nothing,
             again: false,
             ending: None,
+            last_look: false,
+            awaited: false,
             skipped: 0,
             trouble: None,
             failures: 0,
@@ -158,7 +167,7 @@ impl Follow {
     fn changed(&mut self) {
         let Some(bound) = &mut self.bound else { return };
         if matches!(bound.doing, Doing::Nothing) {
-            bound.doing = Doing::Looking;
+            (bound.doing, bound.last_look) = (Doing::Looking, bound.ending.is_some());
             self.timers.stop(&Timer::Poll);
             self.out.push_back(Output::Look(bound.binding.transcript.clone()));
         } else {
@@ -177,24 +186,24 @@ impl Follow {
             }
             (At::Start(start), None) => {
                 // Everything in a file that comes later is new.
-                if std::mem::replace(start, Start::Beginning) == Start::End {
-                    self.out.push_back(Output::Told(Told::Awaited));
-                }
+                *start = Start::Beginning;
+                self.awaited();
                 self.settle(now);
             }
-            (At::Start(Start::Beginning), Some(look)) => {
-                let generation = bound.binding.generation;
-                self.stand(now, Position::new(&look, generation, 0));
-            }
-            (At::Start(Start::End), Some(look)) => {
-                let size = look.size;
-                self.place(now, look, size);
+            (At::Start(start), Some(look)) => {
+                let (generation, size) = (bound.binding.generation, look.size);
+                match start {
+                    Start::Recent(most) if size > *most => self.place(now, look, size),
+                    Start::Beginning | Start::Recent(_) => self.stand(now, Position::new(&look, generation, 0)),
+                    Start::End | Start::At(_) => self.place(now, look, size),
+                }
             }
             (At::File(position), None) => {
                 position.until = Until::Empty;
                 self.read_on(now);
             }
             (At::File(position), Some(look)) if look.place == position.place() => {
+                position.complete = 0;
                 let dropped = std::mem::take(&mut position.next);
                 self.out.extend(dropped.iter().map(|d| Output::Close(d.place)));
                 match position.look(&look) {
@@ -206,7 +215,9 @@ impl Follow {
             }
             (At::File(position), Some(look)) => {
                 position.until = Until::Empty;
-                self.out.extend(position.follow_by(look).map(Output::Close));
+                let dropped = position.follow_by(look);
+                self.gap(dropped.is_some());
+                self.out.extend(dropped.map(Output::Close));
                 self.read_on(now);
             }
         }
@@ -231,7 +242,8 @@ impl Follow {
                 }
                 bound.failures = 0;
                 let mut told = Vec::new();
-                let (entries, moved) = position.read(bytes, &mut bound.skipped, &mut told);
+                let (entries, moved) = position.read(bytes, &mut told);
+                bound.skipped += told.iter().map(|told| told.lines()).sum::<u64>();
                 self.out.extend(told.into_iter().map(Output::Told));
                 if moved {
                     let cursor = position.cursor.clone();
@@ -250,6 +262,10 @@ impl Follow {
     fn failed(&mut self, now: Now, why: String) {
         let Some(bound) = &mut self.bound else { return };
         let reading = matches!(bound.doing, Doing::Reading);
+        let beside = matches!(bound.doing, Doing::Beside);
+        if let (true, At::File(position)) = (beside, &mut bound.at) {
+            position.complete = 1;
+        }
         if matches!(bound.doing, Doing::Nothing | Doing::Delivering) {
             return;
         }
@@ -259,7 +275,10 @@ impl Follow {
         bound.trouble = Some(why);
         self.out.push_back(Output::Changed);
         // A file that was replaced and cannot be read holds up the one that stands there now, but not for ever.
-        if reading && bound.failures >= limits::TRANSCRIPT_TRIES { self.at_end(now) } else { self.settle(now) }
+        let given_up = reading && bound.failures >= limits::TRANSCRIPT_TRIES;
+        let is_followed = matches!(&bound.at, At::File(position) if !position.next.is_empty());
+        self.gap(beside || (given_up && is_followed));
+        if given_up { self.at_end(now) } else { self.settle(now) }
     }
 
     /// Goes on reading, if there is more.
@@ -289,12 +308,21 @@ impl Follow {
         if position.next.is_empty() {
             return self.settle(now);
         }
-        if let Some(entry) = position.rest(&mut bound.skipped) {
+        let mut told = Vec::new();
+        let rest = position.rest(&mut told);
+        bound.skipped += told.iter().map(|told| told.lines()).sum::<u64>();
+        self.out.extend(told.into_iter().map(Output::Told));
+        if let Some(entry) = rest {
             bound.doing = Doing::Delivering;
             self.out.push_back(Output::Entries { entries: vec![entry], cursor: position.cursor.clone() });
             return;
         }
-        let cursor = position.cursor.clone();
+        if let Some(next) = position.next.front().filter(|_| position.complete == 0) {
+            let (path, left, next) = (bound.binding.transcript.clone(), position.place(), next.place);
+            bound.doing = Doing::Beside;
+            return self.out.push_back(Output::Beside { path, left, next });
+        }
+        let (cursor, complete) = (position.cursor.clone(), position.complete - 1);
         let mut after = std::mem::take(&mut position.next);
         let Some(next) = after.pop_front() else { return };
         self.out.push_back(Output::Close(cursor.file.place));
@@ -302,14 +330,45 @@ impl Follow {
             return self.stand_near(now, &cursor, &next, after);
         }
         self.out.push_back(Output::Told(Told::Rotated));
-        self.stand(now, Position::new(&next, cursor.generation + 1, 0).before(after));
+        self.stand(now, Position::new(&next, cursor.generation + 1, 0).before(after, complete));
+    }
+
+    /// These come before the next file.
+    fn beside(&mut self, now: Now, between: Vec<Look>, more: bool) {
+        let Some(bound) = self.bound.as_mut().filter(|bound| matches!(bound.doing, Doing::Beside)) else { return };
+        let At::File(position) = &mut bound.at else { return };
+        let none = between.is_empty();
+        // Where there are more, it is looked again after the last of these.
+        position.complete = between.len() + usize::from(!more || between.is_empty());
+        for look in between.into_iter().rev() {
+            position.next.push_front(look);
+        }
+        self.gap(more && none);
+        self.at_end(now);
+    }
+
+    /// A part may be missing, perhaps.
+    pub(super) fn gap(&mut self, there_is: bool) {
+        if there_is {
+            self.out.push_back(Output::Told(Told::Gap));
+        }
+    }
+
+    /// There is no file yet, which is told once.
+    pub(super) fn awaited(&mut self) {
+        if let Some(bound) = &mut self.bound
+            && !std::mem::replace(&mut bound.awaited, true)
+        {
+            self.out.push_back(Output::Told(Told::Awaited));
+        }
     }
 
     /// Nothing is left to read for now.
     pub(super) fn settle(&mut self, now: Now) {
         let Some(bound) = &mut self.bound else { return };
         bound.doing = Doing::Nothing;
-        if std::mem::take(&mut bound.again) {
+        let ends = bound.ending.is_some() && bound.last_look;
+        if std::mem::take(&mut bound.again) && !ends {
             return self.changed();
         }
         self.timers.set(Timer::Poll, Due::boot(now, limits::TRANSCRIPT_POLL));

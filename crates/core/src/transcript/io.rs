@@ -14,6 +14,8 @@ pub enum Start {
     End,
     /// With its first line.
     Beginning,
+    /// With its first line, if it is no larger than that; else after what stands there.
+    Recent(u64),
 }
 
 /// Which transcript is followed.
@@ -32,7 +34,7 @@ pub struct Binding {
 pub enum Input {
     /// Follow this one. If it is followed already, nothing changes; another one is read to its end first.
     Bind(Binding),
-    /// Read to the end, then let go.
+    /// Read to the end as it is at the next look, then let go: a writer that never pauses is not waited for.
     Finish,
     /// The file, or its folder, changed perhaps.
     Changed,
@@ -40,6 +42,13 @@ pub enum Input {
     Looked(Option<Look>),
     /// Answers [`Output::Find`].
     Found(Option<Look>),
+    /// Answers [`Output::Beside`]: oldest first, at most [`crate::limits::TRANSCRIPT_FILES`].
+    Beside {
+        /// Which.
+        between: Vec<Look>,
+        /// There are more after these; if there are none, they could not be told from others.
+        more: bool,
+    },
     /// Answers [`Output::Read`]; nothing at the end of the file.
     Bytes {
         /// As asked for.
@@ -62,6 +71,16 @@ pub enum Output {
     Look(Arc<str>),
     /// Look for this file, known by its place, among those beside the path whose names begin as its own, and open it.
     Find(Arc<str>, FileId),
+    /// Look for files that stood at the path after one and before another, both of them open, and open them: rotated ones
+    /// beside it that were written last after the first and no later than the second. Who comes and goes between two looks is found in no other way.
+    Beside {
+        /// The path.
+        path: Arc<str>,
+        /// The one that was read to its end.
+        left: Place,
+        /// The next that is known.
+        next: Place,
+    },
     /// Read of an open file.
     Read {
         /// Which.
@@ -101,6 +120,22 @@ pub enum Told {
     Truncated,
     /// A line of more than [`crate::limits::TRANSCRIPT_LINE_MAX`] was skipped.
     LineTooLong,
+    /// So many lines are no JSON, or too much of it.
+    Unreadable(u64),
+    /// A part may be missing: a file was replaced while nobody followed it, could not be read to its end, or was one of too
+    /// many.
+    Gap,
+}
+
+impl Told {
+    /// How many lines are not said because of it.
+    pub fn lines(self) -> u64 {
+        match self {
+            Told::LineTooLong => 1,
+            Told::Unreadable(lines) => lines,
+            Told::Awaited | Told::Rotated | Told::Replaced | Told::Truncated | Told::Gap => 0,
+        }
+    }
 }
 
 /// What is known about a transcript that is followed.

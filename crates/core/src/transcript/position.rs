@@ -22,6 +22,8 @@ pub(super) struct Position {
     pub until: Until,
     /// What stood at the path since, the last of them now.
     pub next: VecDeque<Look>,
+    /// How many of the next files are known to follow each other, with none between.
+    pub complete: usize,
     /// The cursor is to be kept even if nothing is said.
     pub fresh: bool,
     /// As far as the file is known, for finding out whether it is still the same.
@@ -48,6 +50,7 @@ impl Position {
             cursor: Cursor { generation, file: FileId::of(look.place, &look.head, offset), offset },
             until: Until::Size(look.size),
             next: VecDeque::new(),
+            complete: 0,
             fresh: true,
             head: look.head.clone(),
             tail: Vec::new(),
@@ -61,10 +64,10 @@ impl Position {
         Position { skipping: true, ..Position::new(look, generation, look.size) }
     }
 
-    /// Other files come after this one.
-    pub fn before(self, next: VecDeque<Look>) -> Position {
+    /// Other files come after this one, so many of them known to follow each other.
+    pub fn before(self, next: VecDeque<Look>, complete: usize) -> Position {
         let until = if next.is_empty() { self.until } else { Until::Empty };
-        Position { until, next, ..self }
+        Position { until, next, complete, ..self }
     }
 
     /// This file stands at the path now. Which one is not needed any more, because more of them came than are kept.
@@ -122,7 +125,7 @@ impl Position {
     }
 
     /// More of the file, from [`Position::read_to`] on. The entries of all lines that are whole now; whether the cursor moved.
-    pub fn read(&mut self, bytes: &[u8], skipped: &mut u64, told: &mut Vec<Told>) -> (Vec<Entry>, bool) {
+    pub fn read(&mut self, bytes: &[u8], told: &mut Vec<Told>) -> (Vec<Entry>, bool) {
         self.read_to += bytes.len() as u64;
         let mut entries = Vec::new();
         let before = self.cursor.offset;
@@ -134,20 +137,20 @@ impl Position {
                 self.skipping = false;
                 self.cursor.offset = self.read_to - rest.len() as u64;
             } else if self.tail.len() + line.len() > limits::TRANSCRIPT_LINE_MAX {
-                self.too_long(skipped, told);
+                self.too_long(told);
                 self.skipping = false;
                 self.cursor.offset = self.read_to - rest.len() as u64;
             } else if self.tail.is_empty() {
-                self.line(line, skipped, &mut entries);
+                self.line(line, told, &mut entries);
             } else {
                 let mut whole = std::mem::take(&mut self.tail);
                 whole.extend_from_slice(line);
-                self.line(&whole, skipped, &mut entries);
+                self.line(&whole, told, &mut entries);
             }
         }
         if !self.skipping {
             if self.tail.len() + rest.len() > limits::TRANSCRIPT_LINE_MAX {
-                self.too_long(skipped, told);
+                self.too_long(told);
             } else {
                 self.tail.extend_from_slice(rest);
             }
@@ -156,29 +159,31 @@ impl Position {
         (entries, self.cursor.offset > before)
     }
 
-    fn too_long(&mut self, skipped: &mut u64, told: &mut Vec<Told>) {
+    fn too_long(&mut self, told: &mut Vec<Told>) {
         self.tail = Vec::new();
         self.skipping = true;
-        *skipped += 1;
         told.push(Told::LineTooLong);
     }
 
-    fn line(&mut self, line: &[u8], skipped: &mut u64, entries: &mut Vec<Entry>) {
+    fn line(&mut self, line: &[u8], told: &mut Vec<Told>, entries: &mut Vec<Entry>) {
         let end = self.cursor.offset + line.len() as u64;
         match read_line(line, self.cursor.offset..end) {
             Line::Entry(entry) => entries.push(entry),
             Line::Nothing => {}
-            Line::Unreadable => *skipped += 1,
+            Line::Unreadable => match told.last_mut() {
+                Some(Told::Unreadable(lines)) => *lines += 1,
+                _ => told.push(Told::Unreadable(1)),
+            },
         }
         self.cursor.offset = end;
     }
 
     /// The file has ended for good: what stands after its last line end may be a whole line.
-    pub fn rest(&mut self, skipped: &mut u64) -> Option<Entry> {
+    pub fn rest(&mut self, told: &mut Vec<Told>) -> Option<Entry> {
         let rest = std::mem::take(&mut self.tail);
         let mut entries = Vec::new();
         if !rest.is_empty() {
-            self.line(&rest, skipped, &mut entries);
+            self.line(&rest, told, &mut entries);
         }
         entries.pop()
     }

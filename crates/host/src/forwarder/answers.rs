@@ -40,7 +40,7 @@ impl Shell {
                 self.outbox.handle(now, outbox::Input::Retry { channel, unknown });
                 let _ = reply.send(Ok(()));
             }
-            Request::Bind { binding, transcript, reply } => _ = reply.send(self.name(&binding, &transcript)),
+            Request::Bind { binding, transcript, reply } => self.name(&binding, &transcript, Some(reply)),
             Request::Test { binding, reply } => match self.channel_of(&binding) {
                 Ok(channel) => self.test(now, &binding, channel, reply),
                 Err(error) => _ = reply.send(Err(error)),

@@ -55,7 +55,7 @@ impl Shell {
         status.perhaps = inbox.perhaps;
         status.pairing_until = inbox.pairing.map(at);
         status.in_flight = self.sending;
-        status.stuck = outbox.stuck.or(inbox.stuck).map(|stuck| stuck.to_string());
+        status.stuck = outbox.stuck.or(inbox.stuck).or(self.asks_stuck).map(|stuck| stuck.to_string());
         status
     }
 
@@ -81,6 +81,7 @@ impl Shell {
         row.why = lane.and_then(|lane| lane.why.clone()).or(undelivered).or_else(|| source.why());
         row.why = row.why.take().or_else(|| source.agent.as_ref().err().cloned());
         row.skipped = source.channel.as_ref().and_then(|c| self.skipped.get(c)).copied().unwrap_or_default();
+        (row.unread, row.gaps) = (source.unread, source.gaps);
     }
 
     /// Shows what changed, if its time has come; how long it may still wait.

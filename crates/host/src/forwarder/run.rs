@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::access;
 use super::callers::Callers;
 use super::desk::Request;
-use super::sources::{Hearing, Source};
+use super::sources::{Hearing, Sought, Source};
 use super::store::{OpenError, Opened, SeatStore};
 use super::strangers::Strangers;
 use super::{Means, News, Order, Post};
@@ -53,6 +53,8 @@ pub(super) enum Event {
     Stopped(Box<Message>, Result<String, String>),
     /// What an agent says, by the key of it; and whether the store had it before.
     Known(Arc<str>, Box<Say>, bool),
+    /// A path of a transcript was looked for.
+    Sought(Sought),
     /// What a binding looked for, since then by the calendar.
     Found {
         binding: Arc<str>,
@@ -95,6 +97,8 @@ pub(super) struct Shell {
     pub outbox: Outbox,
     pub inbox: Inbox,
     pub asks: Asks,
+    /// Why prompts are not stored.
+    pub asks_stuck: Option<CommitError>,
     pub signs: Signs,
     pub sources: BTreeMap<Arc<str>, Source>,
     /// Which transcripts were bound when this holder began.
@@ -154,7 +158,7 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
     shell.begin_channels();
     for (binding, transcript) in named {
         // Nobody waits for the answer any more.
-        let _ = shell.name(&binding, &transcript);
+        shell.name(&binding, &transcript, None);
     }
     let news = tokio::select! {
         biased;
@@ -190,6 +194,7 @@ impl Shell {
             outbox: Outbox::new(now, generation, post.backend.chunk(), outbox, rand::random()),
             inbox: Inbox::new(now, generation, access(&config), inbox, rand::random()),
             asks: Asks::new(now, asks),
+            asks_stuck: None,
             signs: Signs::default(),
             post,
             means,
@@ -308,6 +313,7 @@ impl Shell {
                 if let Err(CommitError::Superseded(generation)) = result {
                     self.over = Some(News::Superseded(generation));
                 }
+                self.unpublished |= std::mem::replace(&mut self.asks_stuck, result.err()) != self.asks_stuck;
                 self.asks.handle(now, asks::Input::Committed(ticket, result));
             }
             Event::Sent(attempt, channel, result) => {
@@ -328,6 +334,7 @@ impl Shell {
             }
             Event::Stopped(message, result) => self.stopped(now, &message, result),
             Event::Known(source, say, known) => self.say(now, source, *say, known),
+            Event::Sought(sought) => self.sought(sought),
             Event::Found { binding, looked, found } => self.found(&binding, looked, found),
             Event::Strange(channel, message) => {
                 tracing::warn!(%channel, %message, "this message of the bot was not sent by this seat");

@@ -8,20 +8,26 @@ use holdfast_core::status::UnixMs;
 use holdfast_core::transcript::{Piece, Turn, join};
 
 /// Joins what was read at once into as few messages of at most `chunk` UTF-16 units as that takes; a piece that is too long
-/// stands alone. What is too old to be sent is not joined, so that it is counted right. Pieces follow each other in the
-/// transcript.
+/// stands alone. What will not be sent, because it is too old or too many came after it, is not joined, so that it is left out
+/// by itself. Pieces follow each other in the transcript.
 pub(super) fn entries(pieces: &[Piece], chunk: usize, now: UnixMs) -> Vec<Entry> {
+    let pieces: Vec<&Piece> = pieces.iter().filter(|piece| !piece.text.trim().is_empty()).collect();
+    let too_many = pieces.len().saturating_sub(usize::try_from(limits::OUTBOX_ENTRIES).unwrap_or(usize::MAX));
     let mut all: Vec<Entry> = Vec::new();
-    for piece in pieces.iter().filter(|piece| !piece.text.trim().is_empty()) {
+    for (nth, piece) in pieces.into_iter().enumerate() {
         let age = age(piece, now);
-        if let Some(last) = all.last_mut().filter(|last| last.age <= limits::OUTBOX_AGE && age <= limits::OUTBOX_AGE) {
+        let near = |last: &&mut Entry| last.age <= limits::OUTBOX_AGE && last.age <= age + limits::OUTBOX_JOINED;
+        if let Some(last) = all.last_mut().filter(near)
+            && nth > too_many
+        {
             let both = join([last.text.as_str(), piece.text.as_str()]);
             if both.encode_utf16().count() <= chunk {
-                (last.end, last.text) = (piece.range.end, both);
+                (last.end, last.text, last.count) = (piece.range.end, both, last.count + 1);
                 continue;
             }
         }
-        all.push(Entry { start: piece.range.start, end: piece.range.end, age, text: piece.text.clone() });
+        let (start, end) = (piece.range.start, piece.range.end);
+        all.push(Entry { start, end, age, text: piece.text.clone(), count: 1 });
     }
     all
 }
@@ -64,6 +70,21 @@ mod tests {
         let pieces = [piece(0, &long, s), piece(10, &long, s), piece(20, &longer, s), piece(30, "c", s)];
         let expected = [(0, 10, long.clone()), (10, 20, long), (20, 30, longer), (30, 40, "c".to_owned())];
         assert_eq!(said(&pieces, 100), expected);
+    }
+
+    #[test]
+    fn a_message_holds_what_was_written_within_five_minutes_and_counts_it() {
+        let ages = [limits::OUTBOX_JOINED * 2, limits::OUTBOX_JOINED, limits::OUTBOX_JOINED - Duration::from_secs(1)];
+        let pieces: Vec<Piece> = (0..).zip(ages).map(|(n, age)| piece(n * 10, "a", age)).collect();
+        let all: Vec<_> = entries(&pieces, 100, NOW).into_iter().map(|entry| (entry.start, entry.count)).collect();
+        assert_eq!(all, [(0, 2), (20, 1)]);
+    }
+
+    #[test]
+    fn of_more_than_two_hundred_only_the_newest_are_joined() {
+        let pieces: Vec<Piece> = (0..203).map(|n| piece(n * 10, "a", Duration::ZERO)).collect();
+        let counts: Vec<u64> = entries(&pieces, 2000, NOW).into_iter().map(|entry| entry.count).collect();
+        assert_eq!(counts, [1, 1, 1, 200]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The files of a transcript, kept open for as long as the machine needs them: one that is open keeps its number, so that
 //! nothing else is taken for it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,33 +13,53 @@ use cap_fs_ext::MetadataExt as _;
 use holdfast_core::limits;
 use holdfast_core::transcript::{FileId, Look, Place};
 
+/// Where a transcript is, and whether a file is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Located {
+    pub path: Arc<str>,
+    pub there: bool,
+}
+
+/// [`real_path`] and what it saw.
+pub(crate) fn locate(path: &Path) -> Result<Located, String> {
+    let path = real_path(path)?;
+    Ok(Located { there: fs::symlink_metadata(&*path).is_ok(), path })
+}
+
 /// The path by which a transcript is bound: absolute and without links, so that the same file has the same name. One that is
-/// not there yet is named by the folder that is.
+/// not there yet is named by the folder that is, also where a link leads to it.
 ///
 /// # Errors
 /// In plain words: it is no regular file, its name is not UTF-8, or the system refuses to look.
 pub fn real_path(path: &Path) -> Result<Arc<str>, String> {
     let refused = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let absolute = std::path::absolute(path).map_err(|e| refused(&e))?;
-    let mut rest = Vec::new();
-    let mut there = absolute.as_path();
+    let mut rest: Vec<OsString> = Vec::new();
+    let mut there = absolute;
+    let mut links = 0;
     let real = loop {
-        match fs::canonicalize(there) {
+        let absent = match fs::canonicalize(&there) {
             Ok(real) => break real,
-            Err(e) if is_absent(&e) => match (there.parent(), there.file_name()) {
-                (Some(parent), Some(name)) => {
-                    rest.push(name);
-                    there = parent;
-                }
-                _ => return Err(refused(&e)),
-            },
+            Err(e) if is_absent(&e) => e,
             Err(e) => return Err(refused(&e)),
-        }
+        };
+        let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else { return Err(refused(&absent)) };
+        there = match fs::read_link(&there) {
+            Ok(target) if links < limits::TRANSCRIPT_LINKS => {
+                links += 1;
+                parent.join(target)
+            }
+            Ok(_) => return Err(refused(&"too many links lead to it")),
+            Err(_) => {
+                rest.push(name.to_owned());
+                parent.to_path_buf()
+            }
+        };
     };
     if rest.is_empty() && !real.is_file() {
         return Err(refused(&"it is no regular file"));
     }
-    let real: PathBuf = std::iter::once(real.as_os_str()).chain(rest.into_iter().rev()).collect();
+    let real: PathBuf = std::iter::once(real.into_os_string()).chain(rest.into_iter().rev()).collect();
     real.to_str().map(Arc::from).ok_or_else(|| refused(&"only a path in UTF-8 can be followed"))
 }
 
@@ -92,6 +114,39 @@ impl Files {
             }
         }
         Ok(None)
+    }
+
+    /// The files beside the path that came after an open one and before the next, oldest first, and whether there are more:
+    /// those named as it with a number behind, written last between the last words of the two.
+    pub fn beside(&mut self, path: &str, left: Place, next: Place) -> io::Result<(Vec<Look>, bool)> {
+        let (since, until) = (self.get(left)?.metadata()?.modified()?, self.get(next)?.metadata()?.modified()?);
+        let path = Path::new(path);
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok((Vec::new(), false)) };
+        let mut found = Vec::new();
+        let mut looked_at = 0;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let Some(number) = number(name.as_encoded_bytes(), entry.file_name().as_encoded_bytes()) else { continue };
+            looked_at += 1;
+            if looked_at > limits::TRANSCRIPT_BESIDE {
+                return Ok((Vec::new(), true));
+            }
+            // One that was removed meanwhile, or is not for us, is not one of them. What is open is known.
+            if let Ok(Some((place, Some(file)))) = self.open(&entry.path())
+                && !self.open.contains_key(&place)
+                && let Ok(written) = file.metadata().and_then(|meta| meta.modified())
+                && written > since
+                && written <= until
+            {
+                found.push((written, Reverse(number), place, file));
+            }
+        }
+        found.sort_by_key(|(written, number, ..)| (*written, *number));
+        let more = found.len() > limits::TRANSCRIPT_FILES;
+        found.truncate(limits::TRANSCRIPT_FILES);
+        let kept: io::Result<Vec<Look>> =
+            found.into_iter().map(|(_, _, place, file)| self.keep(place, Some(file))).collect();
+        Ok((kept?, more))
     }
 
     /// At most `max` bytes of an open file; fewer only at its end.
@@ -155,6 +210,12 @@ impl Files {
         }
         Ok(Some((of(&meta), Some(file))))
     }
+}
+
+/// The number behind the name of a rotated file.
+fn number(name: &[u8], beside: &[u8]) -> Option<u32> {
+    let number = std::str::from_utf8(beside.strip_prefix(name)?.strip_prefix(b".")?).ok()?;
+    number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok())?
 }
 
 fn of(meta: &cap_std::fs::Metadata) -> Place {

@@ -152,6 +152,9 @@ impl Shell {
                     self.files.look(&path).map(Input::Looked)
                 }
                 Output::Find(path, file) => self.files.find(&path, &file).map(Input::Found),
+                Output::Beside { path, left, next } => {
+                    self.files.beside(&path, left, next).map(|(between, more)| Input::Beside { between, more })
+                }
                 Output::Read { place, offset, max } => {
                     self.files.read(place, offset, max).map(|bytes| Input::Bytes { place, offset, bytes })
                 }
@@ -214,6 +217,8 @@ impl Shell {
             Told::Rotated => tracing::info!(transcript, "the transcript goes on in another file"),
             Told::Replaced => tracing::warn!(transcript, "another transcript stands in the place of the one followed"),
             Told::Truncated => tracing::warn!(transcript, "the transcript was cut; what follows is new"),
+            Told::Unreadable(lines) => tracing::warn!(transcript, lines, "lines of the transcript cannot be read"),
+            Told::Gap => tracing::warn!(transcript, "a part of the transcript may be missing"),
             Told::LineTooLong => tracing::warn!(transcript, "a line of the transcript is too long and was skipped"),
         }
     }

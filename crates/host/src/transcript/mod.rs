@@ -10,4 +10,5 @@ mod wake;
 
 pub use discover::{Agent, Found, Homes, Wanted, discover};
 pub use files::real_path;
+pub(crate) use files::{Located, locate};
 pub use follow::{Followed, Follower, follow};

@@ -30,16 +30,28 @@ impl Outbox {
         entries.retain(|entry| !entry.text.trim().is_empty());
         let (mut left_out, mut fresh): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.age > limits::OUTBOX_AGE);
-        left_out.extend(fresh.drain(..fresh.len().saturating_sub(limits::OUTBOX_ENTRIES)));
+        let (mut kept, mut from) = (0, fresh.len());
+        while kept < limits::OUTBOX_ENTRIES && from > 0 {
+            from -= 1;
+            kept += fresh[from].count;
+        }
+        left_out.extend(fresh.drain(..from));
         if let (Some(first), Some(last)) = (left_out.first(), left_out.last()) {
             let key = Key { source: source.clone(), start: first.start, end: last.end, chunk: 0 };
-            self.count(now, &channel, key, left_out.len() as u64);
+            self.count(now, &channel, key, left_out.iter().map(|entry| entry.count).sum());
         }
-        for entry in &fresh {
+        for (nth, entry) in fresh.iter().enumerate() {
             let key = Key { source: source.clone(), start: entry.start, end: entry.end, chunk: 0 };
-            for (chunk, text) in (0..).zip(messages(&entry.text, self.chunk)) {
+            let texts = messages(&entry.text, self.chunk);
+            if let [text] = &texts[..]
+                && nth == 0
+                && self.join(now, &channel, &key, entry, text)
+            {
+                continue;
+            }
+            for (chunk, text) in (0..).zip(texts) {
                 let record = self.record(Key { chunk, ..key.clone() }, &channel, text, entry.age);
-                self.prepare(now, record);
+                self.prepare(now, Record { entries: entry.count, ..record }, true);
             }
         }
         self.shorten(now, &channel);
@@ -58,7 +70,7 @@ impl Outbox {
             record.reply_to = draft.reply_to.clone().filter(|_| chunk == key.chunk);
             // People find what to press under the end.
             record.buttons = if texts.peek().is_none() { draft.buttons.clone() } else { Vec::new() };
-            self.prepare(now, record);
+            self.prepare(now, record, false);
             chunk += 1;
         }
         self.shorten(now, &draft.channel);
@@ -100,25 +112,51 @@ impl Outbox {
             buttons: Vec::new(),
             age,
             skips: 0,
+            entries: 1,
             generation,
         }
     }
 
-    fn prepare(&mut self, now: Now, record: Record) {
-        let waits = |lane: &Lane| lane.queue.iter().any(|held| held.record.key == record.key);
-        if self.lanes.get(&record.channel).is_some_and(waits) {
+    fn prepare(&mut self, now: Now, record: Record, open: bool) {
+        if self.lanes.get(&record.channel).is_some_and(|lane| lane.holds(&record.key)) {
             return;
         }
         let batch = self.commits.add(Change::Prepare(Box::new(record.clone())));
         if let Some(lane) = self.lanes.get_mut(&record.channel) {
-            lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, doubted: false });
+            lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, doubted: false, open });
         }
+    }
+
+    /// An entry becomes a part of the last message that waits, if that has room: otherwise an agent that writes more often
+    /// than a service takes messages would be ever later. The first of the queue may be sent at any moment and is left as it
+    /// is.
+    fn join(&mut self, now: Now, channel: &ChannelId, key: &Key, entry: &Entry, text: &str) -> bool {
+        let Some(lane) = self.lanes.get_mut(channel) else { return false };
+        let behind = lane.queue.len() > lane.begun().max(1);
+        let Some(last) = lane.queue.back().filter(|last| behind && last.open) else { return false };
+        let (age, before) = (last.age(now.boot), &last.record);
+        let follows = before.key.chunk == 0 && before.key.source == key.source && before.key.end <= key.start;
+        if !follows || lane.holds(key) || age.saturating_sub(entry.age) > limits::OUTBOX_JOINED {
+            return false;
+        }
+        let text = format!("{}\n\n{text}", before.text);
+        if text.encode_utf16().count() > self.chunk {
+            return false;
+        }
+        let Some(last) = lane.queue.pop_back() else { return false };
+        let joined = Key { end: key.end, ..last.record.key.clone() };
+        let entries = last.record.entries + entry.count;
+        self.commits.add(Change::Joined(last.record.key.clone()));
+        let record = Record { key: joined, text, age, entries, ..last.record };
+        let batch = self.commits.add(Change::Prepare(Box::new(record.clone())));
+        lane.queue.push_back(Held { record, as_of: now.boot, batch, ..last });
+        true
     }
 
     /// One line at the end of the queue for entries that never were messages; an earlier such line there grows.
     fn count(&mut self, now: Now, channel: &ChannelId, key: Key, entries: u64) {
         let record = self.record(key, channel, skipped(entries), Duration::ZERO);
-        self.prepare(now, Record { skips: entries, ..record });
+        self.prepare(now, Record { skips: entries, ..record }, false);
         self.tell(Told::Skipped(channel.clone(), entries));
         let Some(lane) = self.lanes.get(channel) else { return };
         let at = lane.queue.len().saturating_sub(1);
@@ -133,10 +171,10 @@ impl Outbox {
         let (begun, len) = (lane.begun(), lane.queue.len());
         let (mut keep, mut entries) = (len, 0);
         for at in (begun..len).rev().filter(|at| !is_same(lane, *at)) {
-            entries += 1;
-            if entries > limits::OUTBOX_ENTRIES || len - at > limits::OUTBOX_RECORDS {
+            if entries >= limits::OUTBOX_ENTRIES || len - at > limits::OUTBOX_RECORDS {
                 break;
             }
+            entries += lane.queue[at].record.entries;
             keep = at;
         }
         // A line alone is as short as it gets.
@@ -169,7 +207,7 @@ impl Outbox {
         let mut fresh = 0;
         for (at, record) in gone.iter().enumerate() {
             let same = at > 0 && gone[at - 1].key.same_entry(&record.key);
-            fresh += u64::from(record.skips == 0 && !same);
+            fresh += if record.skips == 0 && !same { record.entries } else { 0 };
         }
         let skips = earlier + fresh;
         let mut line = self.record(key, channel, skipped(skips), Duration::ZERO);
@@ -182,7 +220,8 @@ impl Outbox {
             if from == 0 {
                 (lane.doubt, lane.tries, lane.why) = (Doubt::None, 0, None);
             }
-            lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go: None, doubted: false });
+            let (let_go, doubted, open) = (None, false, false);
+            lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go, doubted, open });
         }
         if fresh > 0 {
             self.tell(Told::Skipped(channel.clone(), fresh));

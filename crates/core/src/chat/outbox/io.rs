@@ -10,7 +10,7 @@ use crate::chat::{ChannelId, CommitError, Draft, MessageId, SendError, Ticket};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u64);
 
-/// What a transcript says at one place.
+/// What a transcript says at one place. Those of one input are not joined to each other any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// First byte.
@@ -21,6 +21,9 @@ pub struct Entry {
     pub age: Duration,
     /// Cleaned, without secrets, of any length.
     pub text: String,
+    /// How many entries of the transcript it is, because they were read together and fit one message; what people are told
+    /// when it is left out.
+    pub count: u64,
 }
 
 /// A message of our bot that a channel has.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::io::Attempt;
-use super::record::{LaneRow, Record};
+use super::record::{Key, LaneRow, Record};
 use crate::chat::MessageId;
 use crate::limits;
 
@@ -21,6 +21,9 @@ pub(super) struct Held {
     pub let_go: Option<Duration>,
     /// An attempt at it had an unknown end once, so that it may still arrive whatever is said of later ones.
     pub doubted: bool,
+    /// It is what a transcript says and was never sent, in no life: as long as it waits behind another one, more may be
+    /// joined to it.
+    pub open: bool,
 }
 
 impl Held {
@@ -109,6 +112,11 @@ impl Lane {
     /// Whether nothing is lost when it is forgotten but the last message's name.
     pub fn is_spare(&self) -> bool {
         self.queue.is_empty() && self.row.parked.is_none()
+    }
+
+    /// Whether this waits here, by itself or within another message.
+    pub fn holds(&self, key: &Key) -> bool {
+        self.queue.iter().any(|held| held.record.key.covers(key))
     }
 
     /// How many of the first messages must not be left out: the first if it is under way or may be there, and the rest of

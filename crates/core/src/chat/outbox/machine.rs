@@ -101,6 +101,7 @@ impl Outbox {
                 batch: 0,
                 let_go: None,
                 doubted: lane.queue.is_empty(),
+                open: false,
             });
         }
         outbox.timers.set(Timer::Prune, Due::boot(now, limits::OUTBOX_RETRY_MAX));

@@ -67,7 +67,8 @@ impl Outbox {
             let channel = record.channel.clone();
             match self.lane(&channel) {
                 Some(lane) => {
-                    lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, doubted: false })
+                    let (let_go, doubted, open) = (None, false, false);
+                    lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go, doubted, open })
                 }
                 None => self.tell(Told::NoLane(channel)),
             }

@@ -47,6 +47,12 @@ impl Key {
     pub fn same_entry(&self, other: &Key) -> bool {
         (self.start, self.end) == (other.start, other.end) && self.source == other.source
     }
+
+    /// Whether all of that one's bytes are this one's: the same piece of the same entry, or one that was joined into it.
+    pub fn covers(&self, other: &Key) -> bool {
+        let within = self.source == other.source && self.start <= other.start && other.end <= self.end;
+        within && (self.chunk == other.chunk || !self.same_entry(other))
+    }
 }
 
 impl fmt::Display for Key {
@@ -75,6 +81,8 @@ pub struct Record {
     pub age: Duration,
     /// For a line that stands for entries that were left out: how many. 0: it says something itself.
     pub skips: u64,
+    /// Entries of a transcript that it holds; the pieces of one entry say the same. 1 for what comes from none.
+    pub entries: u64,
     /// Of the holder that prepared it.
     pub generation: u64,
 }
@@ -95,8 +103,9 @@ pub enum Standing {
 /// One step of a commit. A commit is carried out as a whole or not at all, and only while the store's generation is its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Inserts a prepared message. If its key stands there already, however it ended, nothing changes, and the commit's
-    /// answer names it unless it is this very record (same generation and place): then the commit is made again.
+    /// Inserts a prepared message. If its key stands there already, or one that covers it, however that ended, nothing changes,
+    /// and the commit's answer names it unless it is this very record (same generation and place): then the commit is made
+    /// again.
     Prepare(Box<Record>),
     /// The message ended so.
     Ended {
@@ -110,6 +119,8 @@ pub enum Change {
     /// A prepared message is not sent any more: it is too old, and the line that says so is prepared beside, or it was taken
     /// back.
     Skipped(Key),
+    /// A prepared message that was never sent is gone: what it said is in one that covers it, which is prepared beside.
+    Joined(Key),
     /// A parked or unknown message is prepared again, at this place.
     Again {
         /// Which.

@@ -85,6 +85,30 @@ fn a_hand_over_reads_to_the_end_and_the_next_holder_goes_on_there() {
 }
 
 #[test]
+fn a_hand_over_does_not_wait_for_a_writer_that_never_pauses() {
+    for finish in [true, false] {
+        let mut shell = Shell::bound(Start::Beginning, &line("a", 0));
+        shell.restless = 1000;
+        shell.disk.append(PATH, &line("b", 0));
+        if finish {
+            shell.input(Input::Finish);
+            assert!(shell.finished);
+        } else {
+            shell.bind("/t/b.jsonl", Start::End);
+            assert_eq!(shell.follow.snapshot().map(|view| view.transcript), Some("/t/b.jsonl".into()));
+        }
+        assert!(shell.restless > 900, "{} lines were waited for", 1000 - shell.restless);
+        assert_eq!(said(&shell)[..2], ["a", "b"]);
+        // The next holder goes on with what came later.
+        shell.bind(PATH, Start::At(shell.cursor.clone().unwrap()));
+        shell.restless = 0;
+        shell.poll();
+        let more = shell.disk.files[&1].iter().filter(|b| **b == b'\n').count() - 2;
+        assert_eq!(said(&shell).iter().filter(|text| *text == "more").count(), more);
+    }
+}
+
+#[test]
 fn nothing_is_read_before_what_was_given_out_is_kept() {
     let mut shell = Shell::bound(Start::End, b"");
     shell.dies = true;
@@ -122,6 +146,75 @@ fn a_file_that_was_rotated_while_nobody_looked_is_found_beside_the_new_one() {
 }
 
 #[test]
+fn files_that_came_and_went_between_two_looks_are_read_between_the_others() {
+    for live in [true, false] {
+        let mut shell = Shell::bound(Start::Beginning, &line("a", 0));
+        shell.disk.append("/t/a.jsonl.9", &line("a copy of old", 0));
+        shell.disk.append(PATH, &line("b", 0));
+        shell.poll();
+        if !live {
+            shell.down();
+        }
+        // Each is turned over before anybody looks.
+        shell.disk.append(PATH, &line("c", 0));
+        shell.disk.rename(PATH, "/t/a.jsonl.1");
+        for text in ["d", "e"] {
+            shell.disk.append(PATH, &line(text, 0));
+            shell.disk.rename("/t/a.jsonl.2", "/t/a.jsonl.3");
+            shell.disk.rename("/t/a.jsonl.1", "/t/a.jsonl.2");
+            shell.disk.rename(PATH, "/t/a.jsonl.1");
+        }
+        shell.disk.append("/t/a.jsonl.bak", &line("not a part of it", 0));
+        shell.disk.append(PATH, &line("f", 0));
+        if live {
+            shell.poll()
+        } else {
+            shell.restart()
+        }
+        assert_eq!(said(&shell), ["a", "b", "c", "d", "e", "f"], "live {live}");
+        assert_eq!((shell.told.clone(), shell.gaps()), (vec![Told::Rotated; 3], 0), "live {live}");
+        assert_eq!(shell.open.len(), 1);
+    }
+}
+
+#[test]
+fn a_file_that_took_the_name_of_the_first_is_read_after_it() {
+    // As agents do it that keep one old file.
+    let mut shell = Shell::bound(Start::Beginning, &line("a", 0));
+    for text in ["b", "c"] {
+        shell.disk.rename(PATH, "/t/a.jsonl.1");
+        shell.disk.append(PATH, &line(text, 0));
+    }
+    shell.poll();
+    assert_eq!((said(&shell), shell.gaps()), (vec!["a".to_owned(), "b".to_owned(), "c".to_owned()], 0));
+}
+
+#[test]
+fn more_files_than_are_kept_at_a_time_that_came_and_went_between_two_looks_are_all_read() {
+    let mut shell = Shell::bound(Start::Beginning, &line("0", 0));
+    let count = 2 * limits::TRANSCRIPT_FILES + 3;
+    for n in 1..=count {
+        shell.disk.rename(PATH, &format!("/t/a.jsonl.{n}"));
+        shell.disk.append(PATH, &line(&n.to_string(), 0));
+    }
+    shell.poll();
+    let all: Vec<String> = (0..=count).map(|n| n.to_string()).collect();
+    assert_eq!((said(&shell), shell.gaps()), (all, 0));
+}
+
+#[test]
+fn a_new_transcript_is_read_from_its_first_line_unless_it_is_long_and_from_there_on_if_it_comes_later() {
+    for (most, expected) in [(1000, vec!["old", "new"]), (10, vec!["new"])] {
+        let mut shell = Shell::bound(Start::Recent(most), &line("old", 0));
+        shell.append(&line("new", 0));
+        assert_eq!(said(&shell), expected);
+    }
+    let mut shell = Shell::bound(Start::Recent(10), b"");
+    shell.append(&line("longer than ten bytes", 0));
+    assert_eq!(said(&shell), ["longer than ten bytes"]);
+}
+
+#[test]
 fn a_file_that_is_gone_for_good_is_replaced_by_all_of_the_new_one() {
     let mut shell = Shell::bound(Start::Beginning, &line("a", 0));
     shell.down();
@@ -129,6 +222,7 @@ fn a_file_that_is_gone_for_good_is_replaced_by_all_of_the_new_one() {
     shell.disk.append(PATH, &line("b", 0));
     shell.restart();
     assert_eq!((said(&shell), shell.told.clone()), (vec!["a".to_owned(), "b".to_owned()], vec![Told::Replaced]));
+    assert_eq!(shell.gaps(), 1, "what it said last may be missing");
 }
 
 #[test]
@@ -179,7 +273,10 @@ fn a_line_of_five_mebibytes_is_said_and_one_above_the_bound_is_skipped_and_count
     let mut shell = Shell::bound(Start::Beginning, &line("five", 5 << 20));
     shell.append(&line("nine", 9 << 20));
     shell.append(&[b"not json\n".to_vec(), b"\xff\xfe\n".to_vec(), line("next", 0)].concat());
-    assert_eq!((said(&shell), shell.told.clone()), (vec!["five".into(), "next".into()], vec![Told::LineTooLong]));
+    assert_eq!(
+        (said(&shell), shell.told.clone()),
+        (vec!["five".into(), "next".into()], vec![Told::LineTooLong, Told::Unreadable(2)])
+    );
     assert_eq!(shell.follow.snapshot().map(|view| view.skipped), Some(3));
 }
 

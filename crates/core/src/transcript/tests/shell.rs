@@ -22,11 +22,16 @@ pub fn line(said: &str, length: usize) -> Vec<u8> {
 pub struct Disk {
     pub files: BTreeMap<u64, Vec<u8>>,
     pub names: BTreeMap<String, u64>,
+    /// When each was written last.
+    pub written: BTreeMap<u64, u64>,
+    clock: u64,
 }
 
 impl Disk {
     pub fn append(&mut self, path: &str, bytes: &[u8]) {
         let inode = self.inode(path);
+        self.clock += 1;
+        self.written.insert(inode, self.clock);
         self.files.entry(inode).or_default().extend_from_slice(bytes);
     }
 
@@ -34,6 +39,8 @@ impl Disk {
     pub fn inode(&mut self, path: &str) -> u64 {
         let next = self.files.len() as u64 + 1;
         let inode = *self.names.entry(path.into()).or_insert(next);
+        self.clock += 1;
+        self.written.entry(inode).or_insert(self.clock);
         self.files.entry(inode).or_default();
         inode
     }
@@ -47,6 +54,20 @@ impl Disk {
     pub fn truncate(&mut self, path: &str, size: usize) {
         let inode = self.inode(path);
         self.files.get_mut(&inode).unwrap().truncate(size);
+    }
+
+    /// Numbered files beside one that were written after `left` and before `next`, oldest first.
+    fn beside(&self, path: &str, left: u64, next: u64) -> Vec<u64> {
+        let written = |inode: &u64| self.written.get(inode).copied().unwrap_or_default();
+        let numbered = |name: &str| {
+            let number = name.strip_prefix(path).and_then(|rest| rest.strip_prefix('.'));
+            number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let found = self.names.iter().filter(|(name, _)| numbered(name)).map(|(_, inode)| *inode);
+        let between = |inode: &u64| written(inode) > written(&left) && written(inode) <= written(&next);
+        let mut found: Vec<u64> = found.filter(between).collect();
+        found.sort_by_key(written);
+        found
     }
 
     fn look(&self, inode: u64) -> Look {
@@ -70,6 +91,7 @@ pub struct Shell {
     /// Where the binding begins while there is no cursor.
     start: Start,
     pub told: Vec<Told>,
+    gaps: u64,
     pub finished: bool,
     /// A read gives at most so much.
     pub short: usize,
@@ -79,6 +101,8 @@ pub struct Shell {
     pub dies: bool,
     /// Reads fail.
     pub broken: bool,
+    /// The agent writes so many more lines, one at each read.
+    pub restless: u64,
     pub now: Now,
 }
 
@@ -92,11 +116,13 @@ impl Shell {
             cursor: None,
             start: Start::End,
             told: Vec::new(),
+            gaps: 0,
             finished: false,
             short: usize::MAX,
             read: 0,
             dies: false,
             broken: false,
+            restless: 0,
             now: Now::default(),
         }
     }
@@ -154,6 +180,11 @@ impl Shell {
         self.kept.iter().flat_map(|(_, entry)| entry.parts.iter().map(said)).collect()
     }
 
+    /// How often a part may be missing.
+    pub fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
     fn answer(&mut self, input: Input) {
         self.follow.handle(self.now, input);
     }
@@ -179,7 +210,22 @@ impl Shell {
                     let rest = file.get(offset as usize..).unwrap_or_default();
                     let bytes = rest[..rest.len().min(max).min(self.short)].to_vec();
                     self.read += bytes.len();
+                    if self.restless > 0 {
+                        self.restless -= 1;
+                        self.disk.append(PATH, &line("more", 0));
+                        self.answer(Input::Changed);
+                    }
                     self.answer(Input::Bytes { place, offset, bytes });
+                }
+                Output::Beside { path, left, next } => {
+                    assert!(self.open.contains(&left.inode) && self.open.contains(&next.inode));
+                    let mut found = self.disk.beside(&path, left.inode, next.inode);
+                    found.retain(|inode| !self.open.contains(inode));
+                    let more = found.len() > limits::TRANSCRIPT_FILES;
+                    found.truncate(limits::TRANSCRIPT_FILES);
+                    let between: Vec<Look> = found.into_iter().map(|inode| self.disk.look(inode)).collect();
+                    between.iter().for_each(|look| self.open(Some(look)));
+                    self.answer(Input::Beside { between, more });
                 }
                 Output::Close(place) => assert!(self.open.remove(&place.inode), "{} is not open", place.inode),
                 Output::Entries { .. } if self.dies => return,
@@ -189,12 +235,13 @@ impl Shell {
                     self.answer(Input::Taken);
                 }
                 Output::Told(Told::Awaited) => self.start = Start::Beginning,
+                Output::Told(Told::Gap) => self.gaps += 1,
                 Output::Told(told) => self.told.push(told),
                 Output::Finished => self.finished = true,
                 Output::Changed => {}
             }
         }
-        assert!(self.open.len() <= 1 + limits::TRANSCRIPT_FILES, "{:?} are open", self.open);
+        assert!(self.open.len() <= 1 + 2 * limits::TRANSCRIPT_FILES, "{:?} are open", self.open);
         assert!(self.follow.poll_timeout(self.now).is_none_or(|wait| wait <= Duration::from_secs(2)));
     }
 

@@ -1,5 +1,6 @@
 //! Which transcript each binding follows, and what it says.
 
+mod place;
 mod say;
 
 use std::collections::BTreeSet;
@@ -18,12 +19,12 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::choice::Choice;
-use super::desk::DeskError;
 use super::run::{Event, Phase, Shell};
 use super::store::Bound;
 use crate::config::BindingConfig;
 use crate::deliver::{Agent, Session};
-use crate::transcript::{Followed, Follower, Found, Wanted, discover, follow, real_path};
+use crate::transcript::{Followed, Follower, Found, Wanted, discover, follow};
+pub(super) use place::Sought;
 
 /// What a follower tells next, by its number.
 pub(super) type Hearing = BoxFuture<'static, (u64, Option<Followed>, mpsc::Receiver<Followed>)>;
@@ -39,6 +40,10 @@ pub(super) struct Source {
     pub asked_in: Option<ChannelId>,
     /// Why nothing is followed.
     pub trouble: Option<String>,
+    /// Lines of its transcripts that were too long or could not be read, in this holder's life.
+    pub unread: u64,
+    /// How often a part of them may be missing.
+    pub gaps: u64,
     following: Option<Following>,
     /// What is followed once the one before has been read to its end.
     next: Option<Next>,
@@ -46,6 +51,9 @@ pub(super) struct Source {
     /// By the calendar, when the last look began.
     looked: Option<UnixMs>,
     looking: bool,
+    /// The path as its agent named it, which may be a link, and whether it is looked for.
+    named: Option<PathBuf>,
+    naming: bool,
     /// Boot time of the next look.
     look_at: Duration,
     /// It is not in the configuration any more.
@@ -70,6 +78,8 @@ struct Next {
     session: Option<String>,
     /// All that was said since then is new.
     since: Option<UnixMs>,
+    /// It took the place of what is followed, so that all of it is new.
+    replaces: bool,
 }
 
 /// How a binding comes to its transcript.
@@ -162,11 +172,15 @@ impl Shell {
                 session: Arc::default(),
                 asked_in: None,
                 trouble: None,
+                unread: 0,
+                gaps: 0,
                 following: None,
                 next: None,
                 choice: Choice::default(),
                 looked: None,
                 looking: false,
+                named: None,
+                naming: false,
                 look_at: Duration::ZERO,
                 gone: false,
             });
@@ -180,7 +194,9 @@ impl Shell {
             let way = |c: &BindingConfig| (c.transcript.clone(), c.session.clone(), c.project.clone());
             if before.as_ref().is_none_or(|before| way(before) != way(config)) {
                 source.look_at = Duration::ZERO;
-                (source.choice, source.looked) = (Choice::default(), None);
+                (source.choice, source.looked, source.named) = (Choice::default(), None, None);
+                // What is looked for counts no longer, even if a disk never answers.
+                source.looking = false;
                 if before.is_some() {
                     source.finish();
                     self.bound.remove(&name);
@@ -190,29 +206,11 @@ impl Shell {
                 {
                     let transcript = Arc::clone(&bound.transcript);
                     let session = source.config.session.clone();
-                    self.follow(&name, Next { transcript, session, since: None });
+                    self.follow(&name, Next { transcript, session, since: None, replaces: false });
                 }
             }
         }
         self.unpublished = true;
-    }
-
-    /// A binding's agent says which transcript it writes from now on.
-    pub(super) fn name(&mut self, binding: &str, transcript: &str) -> Result<(), DeskError> {
-        let no_binding = || DeskError::NotFound(format!("there is no binding {binding}"));
-        let (name, source) = self.sources.get_key_value(binding).ok_or_else(no_binding)?;
-        if source.config.transcript.is_some() || source.config.session.is_some() {
-            return Err(DeskError::Invalid(format!("the configuration says what {binding} follows")));
-        }
-        if !Path::new(transcript).is_absolute() {
-            return Err(DeskError::Invalid("the path of a transcript must be absolute".to_owned()));
-        }
-        let (name, transcript) = (Arc::clone(name), real_path(Path::new(transcript)).map_err(DeskError::Invalid)?);
-        self.is_free(&transcript, &name).map_err(DeskError::Invalid)?;
-        self.bind(&name, &transcript, true);
-        let since = self.turns.unix_ms().saturating_sub(ms(limits::FORWARDER_LOOK));
-        self.follow(&name, Next { transcript, session: None, since: Some(since) });
-        Ok(())
     }
 
     /// Which other binding follows a transcript.
@@ -225,15 +223,6 @@ impl Shell {
         match self.follower_of(transcript, name) {
             Some(other) => Err(format!("{other} follows this transcript already")),
             None => Ok(()),
-        }
-    }
-
-    fn bind(&mut self, name: &Arc<str>, transcript: &Arc<str>, named: bool) {
-        let awaited = !Path::new(&**transcript).exists();
-        let bound = Bound { transcript: Arc::clone(transcript), named, awaited };
-        if self.bound.get(name) != Some(&bound) {
-            self.store.bind(name, &bound);
-            self.bound.insert(Arc::clone(name), bound);
         }
     }
 
@@ -251,17 +240,15 @@ impl Shell {
             let Some(source) = self.sources.get_mut(&name) else { continue };
             source.look_at = now.boot + limits::FORWARDER_LOOK;
             match (source.way(), named) {
-                (Way::Path(path), _) => {
-                    // One that cannot be followed yet may be later.
-                    if source.transcript().is_none() {
-                        self.follow_path(&name, &path);
+                // One that cannot be followed yet may be later, and a link may lead elsewhere.
+                (Way::Path(path), _) => self.seek(name, path),
+                (_, Some(transcript)) => match source.named.clone() {
+                    Some(path) => self.seek(name, path),
+                    None if source.transcript().is_none() => {
+                        self.follow(&name, Next { transcript, session: None, since: None, replaces: false });
                     }
-                }
-                (_, Some(transcript)) => {
-                    if source.transcript().is_none() {
-                        self.follow(&name, Next { transcript, session: None, since: None });
-                    }
-                }
+                    None => {}
+                },
                 (Way::Search(wanted), None) => {
                     source.looking = true;
                     let homes = self.means.homes.clone();
@@ -275,26 +262,9 @@ impl Shell {
         }
     }
 
-    fn follow_path(&mut self, name: &Arc<str>, path: &Path) {
-        let transcript = match real_path(path) {
-            Ok(transcript) => transcript,
-            Err(why) => return self.trouble(name, Some(why)),
-        };
-        if let Err(why) = self.is_free(&transcript, name) {
-            return self.trouble(name, Some(why));
-        }
-        if self.bound.get(name).is_none_or(|bound| bound.transcript != transcript) {
-            self.bind(name, &transcript, false);
-        }
-        let session = self.sources.get(name).and_then(|source| source.config.session.clone());
-        self.follow(name, Next { transcript, session, since: None });
-    }
-
     /// When to look again.
     pub(super) fn looks_again(&self, now: Now) -> Option<Duration> {
-        let idle = |source: &&Source| {
-            !source.looking && !source.gone && !matches!(source.way(), Way::Path(_) if source.is_following())
-        };
+        let idle = |source: &&Source| !source.looking && !source.gone;
         let next = self.sources.values().filter(idle).map(|source| source.look_at.saturating_sub(now.boot)).min();
         next.filter(|_| self.phase == Phase::Serving)
     }
@@ -319,9 +289,10 @@ impl Shell {
             return self.trouble(binding, none);
         };
         // What was not there at the last look is new; a first one is followed from its end.
-        let next = Next { transcript: Arc::clone(&chosen.path), session: chosen.session.clone(), since: last };
         let path = Arc::clone(&chosen.path);
-        self.bind(binding, &path, false);
+        let next =
+            Next { transcript: Arc::clone(&path), session: chosen.session.clone(), since: last, replaces: false };
+        self.bind(binding, Bound { transcript: path, named: false, awaited: false });
         self.follow(binding, next);
     }
 
@@ -354,22 +325,20 @@ impl Shell {
 
     fn begin(&mut self, name: &Arc<str>) {
         let Some(source) = self.sources.get_mut(name).filter(|_| self.phase == Phase::Serving) else { return };
-        let Some(Next { transcript, session, since }) = source.next.take() else { return };
+        let Some(Next { transcript, session, since, replaces }) = source.next.take() else { return };
         let (told, hearing) = mpsc::channel(1);
         let follower = match follow(told) {
             Ok(follower) => follower,
             Err(e) => return self.trouble(name, Some(format!("it cannot be followed: {e}"))),
         };
-        let size = std::fs::metadata(&*transcript).ok().map(|meta| meta.len());
         let awaited = self.bound.get(name).is_some_and(|bound| bound.transcript == transcript && bound.awaited);
-        let start = match (since, size) {
-            (_, None) => Start::Beginning,
+        let start = match (since, replaces) {
+            // What was read before goes on where it was left, whatever begins anew.
+            _ if self.marks.contains_key(&*transcript) => Start::End,
             _ if awaited => Start::Beginning,
-            (Some(_), Some(size)) if size <= limits::FORWARDER_REPLAY => Start::Beginning,
-            _ => Start::End,
+            (None, false) => Start::End,
+            (Some(_), _) | (_, true) => Start::Recent(limits::FORWARDER_REPLAY),
         };
-        // What was read before goes on where it was left, whatever begins anew.
-        let start = if self.marks.contains_key(&*transcript) { Start::End } else { start };
         let kept: Vec<Bookmark> = self.marks.values().cloned().collect();
         let (binding, extraction) =
             Bookmark::resume(&kept, &transcript, start, Extraction::new(session.clone(), since));
@@ -381,15 +350,12 @@ impl Shell {
             number: self.followers,
             transcript,
             extraction,
-            placed: size.is_none(),
+            placed: false,
             follower,
             held: None,
             finishing: false,
         });
         self.hearing.push(hear(self.followers, hearing));
-        if size.is_none() {
-            self.awaited(name, true);
-        }
     }
 
     pub(super) fn followed(&mut self, (number, followed, hearing): (u64, Option<Followed>, mpsc::Receiver<Followed>)) {
@@ -414,7 +380,14 @@ impl Shell {
                     following.extraction.begin_anew();
                 }
             }
-            Some(Followed::Told(Told::LineTooLong)) => {}
+            Some(Followed::Told(told @ (Told::LineTooLong | Told::Unreadable(_)))) => {
+                source.unread += told.lines();
+                self.unpublished = true;
+            }
+            Some(Followed::Told(Told::Gap)) => {
+                source.gaps += 1;
+                self.unpublished = true;
+            }
             Some(Followed::Finished) | None => {
                 source.following = None;
                 if followed.is_none() && source.next.is_none() {

@@ -31,6 +31,14 @@ pub(super) fn outbox(db: &Connection, at: UnixMs, change: &outbox::Change) -> Re
                 params![&*key.source, key.start, key.end, key.chunk, at],
             )?;
         }
+        Change::Joined(key) => {
+            execute(
+                db,
+                "DELETE FROM outbox
+                 WHERE source = ?1 AND first = ?2 AND after = ?3 AND chunk = ?4 AND standing = 'prepared'",
+                params![&*key.source, key.start, key.end, key.chunk],
+            )?;
+        }
         Change::Again { key, seq } => {
             execute(
                 db,
@@ -67,9 +75,19 @@ pub(super) fn outbox(db: &Connection, at: UnixMs, change: &outbox::Change) -> Re
 
 fn prepare(db: &Connection, at: UnixMs, record: &Record) -> Result<Option<Key>, StoreError> {
     let key = &record.key;
+    // Ranges of one origin lie apart, so only the last that begins no later can cover this one.
+    let covers = "SELECT after > ?3 OR first < ?2 FROM
+                  (SELECT first, after FROM outbox WHERE source = ?1 AND first <= ?2
+                   ORDER BY first DESC, after DESC LIMIT 1)
+                  WHERE after >= ?3";
+    let covered: Option<bool> =
+        db.prepare_cached(covers)?.query_row(params![&*key.source, key.start, key.end], |row| row.get(0)).optional()?;
+    if record.skips == 0 && covered == Some(true) {
+        return Ok(Some(key.clone()));
+    }
     let inserted = execute(
         db,
-        "INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'prepared', NULL, ?13)
+        "INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'prepared', NULL, ?13, ?14)
          ON CONFLICT DO NOTHING",
         params![
             &*key.source,
@@ -85,6 +103,7 @@ fn prepare(db: &Connection, at: UnixMs, record: &Record) -> Result<Option<Key>, 
             record.skips,
             record.generation,
             at,
+            record.entries,
         ],
     )?;
     counted(db, record.seq)?;

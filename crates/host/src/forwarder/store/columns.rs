@@ -40,7 +40,7 @@ pub(super) fn date(now: UnixMs, age: Duration) -> UnixMs {
 
 /// The columns of [`record`].
 pub(super) const RECORD: &str = "source, first, after, chunk, channel, seq, text, reply_to, buttons, written, skips,
-    generation, standing, detail";
+    generation, standing, detail, entries";
 
 /// A message of the outbox and how it stands; none, if it was left out.
 pub(super) fn record(now: UnixMs, row: &Row<'_>) -> Result<Option<(Record, Standing)>, StoreError> {
@@ -62,6 +62,7 @@ pub(super) fn record(now: UnixMs, row: &Row<'_>) -> Result<Option<(Record, Stand
         buttons: from_json(&row.get::<_, String>(8)?)?,
         age: age(now, row.get(9)?),
         skips: row.get(10)?,
+        entries: row.get(14)?,
         generation: row.get(11)?,
     };
     Ok(Some((record, standing)))

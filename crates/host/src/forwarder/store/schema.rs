@@ -2,7 +2,7 @@
 
 use rusqlite_migration::M;
 
-pub(super) const STEPS: &[M<'static>] = &[M::up(CHANNELS)];
+pub(super) const STEPS: &[M<'static>] = &[M::up(CHANNELS), M::up(ENTRIES)];
 
 /// Dates are milliseconds since 1970. `seat` counts what must never be used twice, however much is removed.
 const CHANNELS: &str = "
@@ -81,3 +81,6 @@ CREATE TABLE bound (
     awaited INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// How many entries of a transcript share a message: people are told when they are left out.
+const ENTRIES: &str = "ALTER TABLE outbox ADD COLUMN entries INTEGER NOT NULL DEFAULT 1";

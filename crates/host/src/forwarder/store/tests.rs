@@ -33,6 +33,7 @@ fn record(source: &str, seq: u64, generation: u64) -> Record {
         buttons: vec![button],
         age: S * 60,
         skips: 0,
+        entries: 3,
         generation,
     }
 }
@@ -131,6 +132,64 @@ fn nothing_of_a_holder_is_stored_once_a_later_one_has_the_store() {
     assert_eq!(take_in(&old, vec![inbox::Change::Prune]), Err(CommitError::Superseded(2)));
     assert_eq!(commit(&new.store, vec![prepare(&record("a", 1, 2))]), Ok(vec![]));
     assert!(matches!(SeatStore::open(folder.path(), 1), Err(OpenError::Superseded(2))));
+}
+
+#[test]
+fn a_message_that_takes_others_in_stands_in_their_place_and_whoever_reads_them_again_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let of = |start, end, seq| {
+        let key = Key { source: "1:/t".into(), start, end, chunk: 0 };
+        Record { key, ..record("", seq, 1) }
+    };
+    let (first, second, both, next) = (of(0, 10, 1), of(10, 20, 2), of(10, 30, 2), of(30, 40, 3));
+    let changes = vec![prepare(&first), prepare(&second), Change::Joined(second.key.clone()), prepare(&both)];
+    assert_eq!(commit(&store, changes.clone()), Ok(vec![]));
+    // The commit made again, as when its answer was lost: what it says is not in the queue any more.
+    assert_eq!(commit(&store, changes), Ok(vec![second.key.clone()]));
+    let again = |record: &Record| prepare(&Record { generation: 2, ..record.clone() });
+    let read_again = vec![again(&first), again(&second), again(&of(20, 30, 9)), prepare(&next)];
+    let known = vec![first.key.clone(), second.key, of(20, 30, 9).key];
+    assert_eq!(commit(&store, read_again), Ok(known));
+    store.close();
+    let prepared = open(folder.path(), 2).outbox.prepared.into_iter().map(without_age);
+    assert_eq!(prepared.collect::<Vec<_>>(), [first, both, next].map(without_age));
+}
+
+#[test]
+fn pieces_of_one_entry_and_lines_for_what_was_left_out_cover_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let of = |source: &str, start, end, chunk, skips| {
+        let key = Key { source: source.into(), start, end, chunk };
+        Record { key, skips, ..record("", u64::from(chunk) + 1, 1) }
+    };
+    let all = [
+        of("1:/t", 0, 10, 0, 0),
+        of("1:/t", 0, 10, 1, 0),
+        of("say", 0, 0, 0, 0),
+        of("say", 0, 0, 1, 0),
+        of("skipped", 5, 9, 0, 2),
+        of("skipped", 6, 8, 0, 2),
+    ];
+    assert_eq!(commit(&store, all.iter().map(prepare).collect()), Ok(vec![]));
+}
+
+#[test]
+fn a_store_of_before_has_one_entry_in_each_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = Store::open(folder.path(), &Layout { steps: &schema::STEPS[..1], ..LAYOUT }).unwrap();
+    let (tell, told) = mpsc::channel();
+    let insert = |db: &Connection| {
+        let sql =
+            "INSERT INTO outbox VALUES ('1:/t', 0, 10, 0, 'c1', 1, 'text', NULL, '[]', 5, 0, 1, 'prepared', NULL, 5)";
+        changes::execute(db, sql, [])
+    };
+    before.submit(insert, move |done| tell.send(done).unwrap());
+    assert_eq!(told.recv().unwrap(), Ok(1));
+    before.close();
+    let prepared = open(folder.path(), 1).outbox.prepared;
+    assert_eq!(prepared.iter().map(|record| (record.text.as_str(), record.entries)).collect::<Vec<_>>(), [("text", 1)]);
 }
 
 fn message(seq: u64, name: &str, standing: Stands) -> Message {
@@ -276,4 +335,106 @@ fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
     let opened = open(folder.path(), 3);
     assert!(opened.set_aside.is_some_and(|path| path.exists()));
     assert_eq!(opened.outbox, outbox::Stored::default());
+}
+
+/// Columns that change nothing of what a holder begins with, and what reads them.
+const READ_LATER: &[(&str, &str)] = &[
+    ("seat.one", "there is one row"),
+    ("seat.lanes_used", "the order of lanes"),
+    ("lanes.used", "the order of lanes"),
+    ("outbox.changed", "the order of troubles, and what is removed"),
+    ("cursors.source", "which cursor is written anew"),
+    ("cursors.transcript", "which cursors are removed"),
+    ("cursors.generation", "which cursors are removed"),
+    ("inbox.channel", "what is taken twice"),
+    ("inbox.id", "what is taken twice"),
+    ("inbox.changed", "what is removed"),
+    ("asks.seq", "the order of prompts"),
+    ("asks.request", "which prompt is written anew or removed"),
+];
+
+/// What a holder begins with, with ages in days.
+fn begun(folder: &Path) -> String {
+    let day = |age: Duration| Duration::from_secs(age.as_secs() / 86_400);
+    let opened = match SeatStore::open(folder, 2) {
+        Ok(opened) if opened.set_aside.is_none() => opened,
+        Ok(_) => return "damaged".to_owned(),
+        Err(error) => return error.to_string(),
+    };
+    opened.store.close();
+    let Opened { mut outbox, mut inbox, mut asks, bookmarks, bound, .. } = opened;
+    outbox.prepared.iter_mut().for_each(|record| record.age = day(record.age));
+    outbox.troubles.iter_mut().for_each(|(record, _)| record.age = day(record.age));
+    inbox.messages.iter_mut().for_each(|message| message.incoming.age = day(message.incoming.age));
+    asks.iter_mut().for_each(|row| row.age = day(row.age));
+    format!("{:?}", (outbox, inbox, asks, bookmarks, bound))
+}
+
+#[test]
+fn each_field_that_is_kept_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let changes = vec![
+        prepare(&record("a", 1, 1)),
+        prepare(&record("b", 2, 1)),
+        ended("b", Standing::Parked("no".into())),
+        Change::Lane(LaneRow { channel: at("c1"), last: Some(id("1")), parked: Some("gone".into()) }),
+    ];
+    commit(&store, changes).unwrap();
+    let file = FileId { place: Place { device: 1, inode: 2 }, head: 0, hash: String::new() };
+    let cursor = Cursor { generation: 1, file, offset: 9 };
+    let mark = Bookmark { transcript: "/t".into(), cursor, extraction: Extraction::default() };
+    commit(&store, vec![Change::Cursor { source: "1:/t".into(), state: mark.write().unwrap() }]).unwrap();
+    let seen = inbox::Change::Seen { channel: at("c1"), message: id("10") };
+    take_in(&store, vec![inbox::Change::Take(Box::new(message(1, "10", Stands::Stored))), seen]).unwrap();
+    let ask = Ask {
+        request: "abc".into(),
+        channel: at("c1"),
+        tool: "Bash".into(),
+        description: String::new(),
+        preview: "ls".into(),
+        left_out: 0,
+    };
+    let end = Some(End::Expired);
+    let row = asks::Row { ask, age: S * 5, message: Some(id("7")), end, shown: false };
+    let (tell, told) = mpsc::channel();
+    store.asks(vec![asks::Change::Put(Box::new(row))], move |made| tell.send(made).unwrap());
+    told.recv().unwrap().unwrap();
+    store.bind("agent", &Bound { transcript: "/t".into(), named: false, awaited: false });
+    store.close();
+    let path = folder.path().join("channel.sqlite");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let sql = "SELECT t.name || '.' || c.name, c.type FROM sqlite_master AS t, pragma_table_info(t.name) AS c
+               WHERE t.type = 'table' ORDER BY t.name, c.cid";
+    let mut statement = db.prepare(sql).unwrap();
+    let columns = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).unwrap();
+    let columns: Vec<(String, String)> = columns.map(Result::unwrap).collect();
+    drop(statement);
+    drop(db);
+    assert!(columns.len() > 40, "{columns:?}");
+    let copy = |change: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(&path, folder.path().join("channel.sqlite")).unwrap();
+        let db = Connection::open(folder.path().join("channel.sqlite")).unwrap();
+        db.execute_batch(change).unwrap();
+        drop(db);
+        begun(folder.path())
+    };
+    let before = copy("");
+    let mut unread = Vec::new();
+    for (name, kind) in columns.iter().filter(|(name, _)| READ_LATER.iter().all(|(later, _)| later != name)) {
+        let (table, column) = name.split_once('.').unwrap();
+        let other = match kind.as_str() {
+            // What is dated later than now is as old as what was written now.
+            "INTEGER" if matches!(column, "written" | "asked") => format!("{column} - 864000000"),
+            "INTEGER" => format!("{column} + 864000000"),
+            _ => format!("{column} || 'x'"),
+        };
+        if copy(&format!("UPDATE {table} SET {column} = {other}")) == before {
+            unread.push(name);
+        }
+    }
+    assert!(unread.is_empty(), "{unread:?} are kept for nobody");
+    assert!(READ_LATER.iter().all(|(later, _)| columns.iter().any(|(name, _)| name == later)));
 }

@@ -4,6 +4,8 @@ mod fake;
 mod gaps;
 mod inbound;
 mod kills;
+#[cfg(unix)]
+mod mirrored;
 mod outbound;
 
 use std::io::Write as _;

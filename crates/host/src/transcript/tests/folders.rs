@@ -40,6 +40,11 @@ async fn a_file_reached_by_links_has_one_name_and_is_followed_where_it_is() {
     let name = real_path(&world.path).unwrap();
     assert_eq!(real_path(&folder.join("a.jsonl")), Ok(name.clone()));
     assert_eq!(real_path(&file), Ok(name.clone()));
+    symlink("nowhere/c.jsonl", world.beside("leads-to-c")).unwrap();
+    let to_come = real_path(&world.beside("leads-to-c")).unwrap();
+    assert_eq!(Some(&*to_come), world.beside("nowhere/c.jsonl").to_str());
+    symlink("round", world.beside("round")).unwrap();
+    assert!(real_path(&world.beside("round")).is_err());
     let later = real_path(&folder.join("later/b.jsonl")).unwrap();
     assert_eq!(Some(&*later), world.beside("later/b.jsonl").to_str());
     world.path = folder.join("a.jsonl");

@@ -1,4 +1,5 @@
 mod crashes;
+mod joined;
 mod limits_and_age;
 mod model;
 mod seat;

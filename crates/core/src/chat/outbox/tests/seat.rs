@@ -19,7 +19,7 @@ fn a_holder_that_sees_a_later_generation_stops_at_once() {
 #[test]
 fn nothing_that_was_about_to_happen_happens_after_a_later_generation_was_seen() {
     let mut outbox = Outbox::new(World::new().now, 3, 2000, Stored::default(), 1);
-    let entry = Entry { start: 0, end: 1, age: S, text: "one".to_owned() };
+    let entry = Entry { start: 0, end: 1, age: S, text: "one".to_owned(), count: 1 };
     let now = World::new().now;
     let channel = channel("c1");
     outbox.handle(now, Input::Entries { source: source(), channel, entries: vec![entry], cursor: "1".into() });
@@ -44,7 +44,7 @@ fn what_is_prepared_is_sent_before_the_seat_goes() {
     world.entries(2, S, &["three"]);
     assert!(!world.seen.iter().any(|o| matches!(o, Output::Drained { .. })));
     world.pass(S);
-    assert_eq!(world.service.texts(), ["one", "two", "three"]);
+    assert_eq!(world.service.texts(), ["one", "two\n\nthree"]);
     assert_eq!(world.seen.last(), Some(&Output::Drained { left: 0 }));
 }
 

@@ -12,7 +12,7 @@ fn refused(scope: Scope) -> Fate {
 fn a_message_is_stored_with_the_place_that_was_read_before_it_is_sent() {
     let mut outbox = World::new().outbox;
     let now = World::new().now;
-    let entry = Entry { start: 5, end: 9, age: S, text: "hello".to_owned() };
+    let entry = Entry { start: 5, end: 9, age: S, text: "hello".to_owned(), count: 1 };
     outbox.handle(
         now,
         Input::Entries { source: source(), channel: channel("c1"), entries: vec![entry], cursor: "9".into() },
@@ -251,7 +251,8 @@ struct ByHand(Outbox);
 
 impl ByHand {
     fn read(&mut self, name: &str, start: u64, texts: &[&str]) -> Vec<String> {
-        let entry = |(start, text): (u64, &&str)| Entry { start, end: start + 1, age: S, text: (*text).to_owned() };
+        let entry =
+            |(start, text): (u64, &&str)| Entry { start, end: start + 1, age: S, text: (*text).to_owned(), count: 1 };
         let entries = (start..).zip(texts).map(entry).collect();
         let cursor = "later".into();
         self.give(Input::Entries { source: source(), channel: channel(name), entries, cursor })

@@ -26,6 +26,8 @@ pub struct Store {
     pub lanes: Vec<LaneRow>,
     pub cursors: BTreeMap<Arc<str>, Arc<str>>,
     pub skipped: Vec<Key>,
+    /// Messages that a holder began to send, by their nonces.
+    pub sent: BTreeMap<String, String>,
     pub generation: u64,
     pub seq: u64,
 }
@@ -42,6 +44,7 @@ impl Store {
                     Some((old, ..)) if (old.generation, old.seq) == (record.generation, record.seq) => {}
                     Some(_) => known.push(record.key.clone()),
                     None if self.skipped.contains(&record.key) => known.push(record.key.clone()),
+                    None if self.rows.keys().any(|key| key.covers(&record.key)) => known.push(record.key.clone()),
                     None => {
                         self.seq = self.seq.max(record.seq);
                         self.rows.insert(record.key.clone(), (*record, Standing::Prepared, at));
@@ -56,6 +59,11 @@ impl Store {
                     let (_, standing, _) = self.rows.remove(&key).unwrap();
                     assert_eq!(standing, Standing::Prepared, "{key} had ended");
                     self.skipped.push(key);
+                }
+                Change::Joined(key) => {
+                    let (_, standing, _) = self.rows.remove(&key).unwrap();
+                    assert_eq!(standing, Standing::Prepared, "{key} had ended");
+                    assert!(!self.sent.contains_key(&key.nonce()), "{key} was sent before it was joined to another");
                 }
                 Change::Again { key, seq } => {
                     let row = self.rows.get_mut(&key).unwrap();
@@ -102,6 +110,8 @@ pub struct Service {
     pub posts: Vec<Post>,
     /// Requests that are on their way although nobody waits for them any more.
     pub late: Vec<(Duration, Draft)>,
+    /// Whether one ever was.
+    pub was_late: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -233,7 +243,10 @@ impl World {
     }
 
     pub fn entries_in(&mut self, name: &str, from: u64, age: Duration, texts: &[&str]) {
-        let entry = |(start, text): (u64, &&str)| Entry { start, end: start + 1, age, text: (*text).to_owned() };
+        let entry = |(start, text): (u64, &&str)| {
+            let text = (*text).to_owned();
+            Entry { start, end: start + 1, age, text, count: 1 }
+        };
         let entries: Vec<Entry> = (from..).zip(texts).map(entry).collect();
         let cursor = (from + texts.len() as u64).to_string().into();
         self.give(Input::Entries { source: source(), channel: channel(name), entries, cursor });
@@ -291,6 +304,8 @@ impl World {
 
     fn send(&mut self, attempt: Attempt, draft: Draft) {
         self.sends.push((attempt, draft.clone()));
+        let before = self.store.sent.insert(draft.nonce.clone(), draft.text.clone());
+        assert!(before.is_none_or(|before| before == draft.text), "a message that was sent was cut anew");
         let lost = || Err(SendError::Unknown("the connection was reset".to_owned()));
         let at = self.now.boot;
         let result = match self.fates.pop_front().unwrap_or(Fate::Good) {
@@ -302,6 +317,7 @@ impl World {
             Fate::RequestLost => lost(),
             Fate::Late(by) => {
                 self.service.late.push((at + by, draft));
+                self.service.was_late = true;
                 lost()
             }
             Fate::Hangs(done) => {

@@ -1,0 +1,102 @@
+//! Which file is mirrored, and what of it is not.
+
+use std::os::unix::fs::symlink;
+
+use holdfast_core::chat::SendError;
+
+use super::*;
+
+fn lead(link: &Path, to: &Path) {
+    let next = link.with_extension("next");
+    symlink(to, &next).unwrap();
+    std::fs::rename(&next, link).unwrap();
+}
+
+#[tokio::test]
+async fn a_link_that_leads_to_another_transcript_is_followed_there_after_the_last_word_of_the_first() {
+    let mut seat = Seat::new();
+    let (one, two) = (seat.folder.path().join("one.jsonl"), seat.folder.path().join("two.jsonl"));
+    append(&one, &["old"]);
+    lead(&seat.transcript(), &one);
+    seat.serve_and_follow().await;
+    append(&one, &["a"]);
+    seat.service.until("a", |world| world.posts.len() == 1).await;
+    append(&one, &["b"]);
+    append(&two, &["c"]);
+    lead(&seat.transcript(), &two);
+    seat.service.until("c", |world| world.posts.iter().any(|post| post.2.ends_with('c'))).await;
+    append(&two, &["d"]);
+    seat.service.until("d", |world| world.posts.iter().any(|post| post.2.ends_with('d'))).await;
+    // Back again, where it was left, by way of a file that is not there yet.
+    append(&one, &["e"]);
+    let three = seat.folder.path().join("three.jsonl");
+    lead(&seat.transcript(), &three);
+    let followed = seat.folder.path().canonicalize().unwrap().join("three.jsonl");
+    let there = |status: &ForwarderStatus| status.bindings[0].transcript.as_deref() == followed.to_str();
+    seat.until("the third", there).await;
+    append(&three, &["f"]);
+    seat.service.until("f", |world| world.posts.iter().any(|post| post.2.ends_with('f'))).await;
+    lead(&seat.transcript(), &one);
+    seat.service.until("e", |world| world.posts.iter().any(|post| post.2.ends_with('e'))).await;
+    assert_eq!(seat.service.texts("c1").join("\n\n"), ["a", "b", "c", "d", "f", "e"].join("\n\n"));
+}
+
+#[tokio::test]
+async fn lines_that_cannot_be_read_and_parts_that_may_be_missing_are_shown() {
+    let mut seat = Seat::new();
+    seat.write(&["old"]);
+    seat.serve_and_follow().await;
+    let mut file = std::fs::OpenOptions::new().append(true).open(seat.transcript()).unwrap();
+    file.write_all(b"not JSON\n{\"also\":\n").unwrap();
+    seat.write(&["a"]);
+    let status = seat.until("two lines", |status| status.bindings[0].unread == 2).await;
+    assert_eq!(status.bindings[0].gaps, 0);
+    seat.service.until("a", |world| world.posts.len() == 1).await;
+    seat.leave().await;
+    // Another file takes its place while nobody looks.
+    let next = seat.folder.path().join("next");
+    append(&next, &["b"]);
+    std::fs::rename(&next, seat.transcript()).unwrap();
+    seat.serve_and_follow().await;
+    let status = seat.until("a gap", |status| status.bindings[0].gaps == 1).await;
+    assert_eq!(status.bindings[0].unread, 0);
+    seat.service.until("b", |world| world.posts.len() == 2).await;
+    assert_eq!(seat.service.texts("c1"), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn prompts_that_cannot_be_stored_are_shown() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    let store = rusqlite::Connection::open(seat.folder.path().join("seat/channel.sqlite")).unwrap();
+    store.execute_batch("ALTER TABLE asks RENAME TO away").unwrap();
+    let question = Question {
+        request: "abcde".into(),
+        binding: "agent".into(),
+        tool: "Bash".into(),
+        description: String::new(),
+        preview: "ls".into(),
+        left_out: 0,
+    };
+    let desk = seat.desk.clone();
+    let asked = tokio::spawn(async move { desk.ask(question).await });
+    let status = seat.until("why", |status| status.stuck.is_some()).await;
+    assert_eq!(status.stuck.as_deref(), Some("the seat's store could not be written"));
+    store.execute_batch("ALTER TABLE away RENAME TO asks").unwrap();
+    seat.until("that it can be stored again", |status| status.stuck.is_none()).await;
+    asked.abort();
+}
+
+#[tokio::test]
+async fn what_is_said_while_people_write_and_a_message_waits_to_be_sent_is_all_posted() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    seat.service.refusals.lock().push(SendError::Limited { after: Duration::from_millis(500) });
+    seat.write(&["a"]);
+    for (n, text) in (1..).zip(["b", "c", "d"]) {
+        seat.hear(Event::Message(Box::new(message(n, "go on")), None)).await;
+        seat.write(&[text]);
+    }
+    seat.service.until("d", |world| world.posts.iter().any(|post| post.2.ends_with('d'))).await;
+    assert_eq!(seat.service.texts("c1").join("\n\n"), "a\n\nb\n\nc\n\nd");
+}
