@@ -16,7 +16,7 @@ fn many(count: usize) -> Vec<String> {
 /// Waits until the daemon has dropped this socket.
 async fn dropped(name: &str, socket: &mut Wire) {
     loop {
-        match socket.next_within(Duration::from_secs(12)).await {
+        match socket.next_within(Duration::from_secs(60)).await {
             Some(Frame::Json(_)) => {}
             Some(Frame::Closed(..) | Frame::Gone(_)) => return,
             None => panic!("{name}: the daemon kept the socket"),

@@ -3,20 +3,16 @@
 use std::time::Duration;
 
 use holdfast_testkit::base::{DaemonBench, Frame, call_id};
-use holdfast_testkit::stand::{alive, until, work};
+use holdfast_testkit::stand::{alive, found, until, work};
 use serde_json::{Value, json};
 
 /// Waits until the daemon says this of its relay.
 async fn state_becomes(bench: &DaemonBench, state: &str) {
-    let mut seen = Value::Null;
-    for _ in 0..200 {
-        seen = bench.home.json(&["status", "--json"]).await["relay"]["state"].take();
-        if seen == state {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the relay's state is {seen}, not {state}");
+    found(state, async || {
+        let status = bench.home.json(&["status", "--json"]).await;
+        (status["relay"]["state"] == state).then_some(())
+    })
+    .await;
 }
 
 fn stdout(result: &Value) -> &Value {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub const BOT: u64 = 4242;
 /// How long something that should happen soon may take.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Nobody listens there: the link of these processes rests.
 pub const SERVE: [&str; 3] = ["serve", "--relay", "http://127.0.0.1:9"];
 

@@ -18,7 +18,7 @@ async fn question(home: &Home) -> Value {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("a question")
+    tokio::time::timeout(Duration::from_secs(120), asked).await.expect("a question")
 }
 
 #[tokio::test]

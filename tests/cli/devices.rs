@@ -1,9 +1,7 @@
 //! Devices, enrolment and policy.
 
-use std::time::Duration;
-
 use holdfast_testkit::home::Home;
-use holdfast_testkit::stand::{RelayStand, Stand, WireKind, work};
+use holdfast_testkit::stand::{RelayStand, Stand, WireKind, found, until, work};
 use serde_json::json;
 
 #[tokio::test]
@@ -49,13 +47,7 @@ async fn devices_are_listed_renamed_made_default_and_revoked() {
     stand.proxy.until("the link's end", |seen| seen.open == 0).await;
     stand.work_ended("a").await;
     let _ = call.await;
-    for _ in 0..200 {
-        if stand.status().await["relay"]["state"] == "sign_in_needed" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{}", stand.status().await);
+    found("sign_in_needed", async || (stand.status().await["relay"]["state"] == "sign_in_needed").then_some(())).await;
 }
 
 #[tokio::test]
@@ -69,7 +61,7 @@ async fn enrolling_anew_stops_what_ran_for_the_old_device_and_says_so() {
     let answer = call.await.expect("the task").expect("an answer");
     assert_eq!(answer.code(), Some("outcome_unknown"), "{answer:?}");
     stand.ready(2).await;
-    assert!(stand.device.log().contains("cannot know their outcome"), "{}", stand.device.log());
+    assert!(until(|| stand.device.log().contains("cannot know their outcome")).await, "{}", stand.device.log());
 }
 
 #[tokio::test]
@@ -90,11 +82,6 @@ async fn policy_set_changes_what_the_device_offers() {
 }
 
 async fn offers(stand: &Stand, tool: &str, there: bool) {
-    for _ in 0..200 {
-        if stand.modern().tools().await.iter().any(|name| name == tool) == there {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{tool} offered: {:?}", stand.modern().tools().await);
+    let offered = async || stand.modern().tools().await.iter().any(|name| name == tool);
+    found(&format!("{tool} offered: {there}"), async || (offered().await == there).then_some(())).await;
 }

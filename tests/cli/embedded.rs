@@ -38,7 +38,7 @@ async fn without_json_it_says_where_it_listens_and_how_to_connect() {
     let mut lines = BufReader::new(serve.stdout.take().expect("piped")).lines();
     let mut said = String::new();
     while !said.contains("static token") {
-        let line = tokio::time::timeout(Duration::from_secs(30), lines.next_line()).await;
+        let line = tokio::time::timeout(Duration::from_secs(120), lines.next_line()).await;
         said.push_str(&line.expect("a greeting").expect("a line").unwrap_or_else(|| panic!("it ended: {said}")));
         said.push('\n');
     }

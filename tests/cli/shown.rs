@@ -1,6 +1,6 @@
 //! Commands that show: status, calls, logs, doctor.
 
-use holdfast_testkit::stand::{Stand, WireKind, work};
+use holdfast_testkit::stand::{Stand, WireKind, found, work};
 use serde_json::Value;
 
 #[tokio::test]
@@ -63,31 +63,19 @@ async fn status_shows_link_calls_outages_and_warnings_as_they_change() {
     assert!(text.contains("healthy") || text.contains("Connected"), "{text}");
 }
 
-/// The status once this holds, or the hundredth.
+/// The status once this holds.
 async fn status_when(stand: &Stand, holds: impl Fn(&Value) -> bool) -> Value {
-    let mut status = stand.status().await;
-    for _ in 0..100 {
-        if holds(&status) {
-            break;
-        }
-        status = stand.status().await;
-    }
-    status
+    found("such a status", async || Some(stand.status().await).filter(&holds)).await
 }
 
 async fn healthy(stand: &Stand) -> Value {
-    for _ in 0..200 {
-        let status = stand.status().await;
-        if status["relay"]["state"] == "healthy"
+    status_when(stand, |status| {
+        status["relay"]["state"] == "healthy"
             && status["calls"]["pending"] == 0
             // The acknowledgement comes a moment after the answer.
             && status["calls"]["queued_results"] == 0
-        {
-            return status;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("not healthy: {}", stand.status().await);
+    })
+    .await
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ impl Agent {
 
     /// The next answer.
     pub async fn hear(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(60), self.lines.next_line()).await;
+        let line = tokio::time::timeout(Duration::from_secs(120), self.lines.next_line()).await;
         let line = line.expect("an answer within 60 s").expect("a line").expect("the script lives");
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("no JSON ({e}): {line}"))
     }

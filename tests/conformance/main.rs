@@ -12,6 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use holdfast_testkit::oauth::Browser;
+use holdfast_testkit::port::Port;
 use holdfast_testkit::stand::{ACCOUNT, PASSWORD, RelayStand, Stand, WireKind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -77,7 +78,8 @@ async fn server_scenarios_of_2026_07_28() {
 async fn authorization_server_scenarios() {
     let relay = RelayStand::start(WireKind::Feature).await;
     relay.home.ok(&["enroll", &relay.url, &relay.code().await]).await;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let held = Port::reserve();
+    let port = held.number();
     let http = holdfast_testkit::mcp::http();
     let registration = json!({
         "client_name": "conformance",
@@ -110,7 +112,7 @@ async fn authorization_server_scenarios() {
             }
         }
     };
-    let answered = tokio::time::timeout(Duration::from_secs(20), listens).await.expect("the suite listens");
+    let answered = tokio::time::timeout(Duration::from_secs(120), listens).await.expect("the suite listens");
     assert!(answered.status().is_success());
     let said = content(suite, lines).await.join("\n");
     for passed in ["authorization-server-metadata-endpoint", "authorization-code-grant"] {

@@ -37,7 +37,7 @@ async fn a_daemon_killed_in_the_middle_of_a_call_is_told_as_outcome_unknown_as_s
     let back = Instant::now();
     stand.restart_device().await;
     let answer = call.await.expect("no panic").expect("an answer");
-    assert!(back.elapsed() < Duration::from_secs(10), "told {:?} after the restart", back.elapsed());
+    assert!(back.elapsed() < Duration::from_secs(60), "told {:?} after the restart", back.elapsed());
     assert_eq!((answer.code(), answer.retryable()), (Some("outcome_unknown"), Some(false)), "{answer:?}");
     works_again(&stand, "b").await;
     assert_eq!(marks(&stand, "a").0, 1, "the call did not run again");

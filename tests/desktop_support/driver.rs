@@ -1,5 +1,6 @@
 //! A person at the real window, by way of `WebKitWebDriver`.
 
+use holdfast_testkit::port::Port;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::{APP, Desktop, PATIENCE, eventually};
 pub struct Driver {
     client: Client,
     base: String,
+    _port: Port,
 }
 
 /// A window that is driven. The application ends with it.
@@ -19,14 +21,15 @@ pub struct Window {
 impl Driver {
     /// Starts the driver on a free port. It waits for the application's first window as long as it takes.
     pub async fn start(desktop: &mut Desktop) -> Driver {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
-        let mut command = desktop.program("WebKitWebDriver", &[&format!("--port={}", free.port()), "--host=127.0.0.1"]);
+        let port = Port::reserve();
+        let mut command =
+            desktop.program("WebKitWebDriver", &[&format!("--port={}", port.number()), "--host=127.0.0.1"]);
         command.env("TAURI_WEBVIEW_AUTOMATION", "true");
         desktop.keep(command);
         // The driver speaks plain HTTP; the client wants a provider all the same. Only a second one fails.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client");
-        let driver = Driver { client, base: format!("http://{free}") };
+        let driver = Driver { client, base: format!("http://127.0.0.1:{}", port.number()), _port: port };
         eventually("the driver", async || driver.client.get(format!("{}/status", driver.base)).send().await.ok()).await;
         driver
     }
@@ -37,7 +40,9 @@ impl Driver {
             json!({"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": {"binary": APP, "args": args}}}});
         let session = self.ask(Method::POST, "/session", Some(wanted)).await.expect("a session");
         let id = session["sessionId"].as_str().expect("its id");
-        Window { driver: Driver { base: format!("{}/session/{id}", self.base), client: self.client } }
+        Window {
+            driver: Driver { base: format!("{}/session/{id}", self.base), client: self.client, _port: self._port },
+        }
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, String> {

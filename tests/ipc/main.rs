@@ -64,7 +64,7 @@ impl Shell {
 
     /// The next part of a stream.
     fn piece(&self) -> Value {
-        self.pieces.recv_timeout(Duration::from_secs(30)).expect("a piece in time")
+        self.pieces.recv_timeout(Duration::from_secs(120)).expect("a piece in time")
     }
 }
 

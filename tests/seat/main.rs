@@ -15,11 +15,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use holdfast_testkit::home::Home;
 use holdfast_testkit::process::Process;
+use holdfast_testkit::stand::found;
 use holdfast_testkit::telegram::FakeTelegram;
 use serde_json::{Value, json};
 
 const BOT: u64 = 4242;
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Nobody listens there: the link of these processes rests.
 const SERVE: [&str; 3] = ["serve", "--relay", "http://127.0.0.1:9"];
 
@@ -103,7 +104,13 @@ impl Contender {
         self.home.json(&["seat", "take", "--json"]).await
     }
 
-    /// How often its log holds this.
+    /// Waits until its log holds this so often: a thread of its own writes it.
+    async fn tells(&self, what: &str, times: usize) {
+        found(&format!("{times} times {what:?}"), async || (self.told(what) >= times).then_some(())).await;
+        assert_eq!(self.told(what), times, "{what}");
+    }
+
+    /// How often its log holds this by now.
     fn told(&self, what: &str) -> usize {
         let folder = std::fs::read_dir(self.home.data().join("logs")).expect("its logs");
         let texts = folder.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
@@ -120,8 +127,14 @@ fn folder(home: &Home) -> PathBuf {
     seats.next().expect("one seat").expect("readable").path()
 }
 
-fn generation(home: &Home) -> u64 {
-    let text = std::fs::read_to_string(folder(home).join("generation.json")).expect("generation.json");
+/// The generation that was claimed last; `None` before the first.
+fn claimed(home: &Home) -> Option<u64> {
+    let seat = std::fs::read_dir(home.seats()).ok()?.next()?.ok()?.path();
+    let text = std::fs::read_to_string(seat.join("generation.json")).ok()?;
     let record: Value = serde_json::from_str(&text).expect("JSON");
-    record["generation"].as_u64().expect("a number")
+    record["generation"].as_u64()
+}
+
+fn generation(home: &Home) -> u64 {
+    claimed(home).expect("a generation")
 }

@@ -105,8 +105,6 @@ test('the support text is shown before it goes anywhere, is saved as it is shown
 test('opening the folder asks the process to do it', async () => {
   const { holdfast: process, page } = await scripted(base(Date.now()));
   await go(page, 'Log');
-  const asked = page.waitForResponse('**/api/command');
   await page.getByRole('button', { name: 'Open folder' }).click();
-  await asked;
-  assert.deepEqual(process.asked.at(-1).body, { command: 'open_logs' });
+  await process.lastAsked({ command: 'open_logs' });
 });

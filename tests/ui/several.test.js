@@ -11,6 +11,8 @@ const heading = (page, name) => page.getByRole('heading', { level: 1, name });
 const READY = 'Connected to relay.example — nothing is waiting';
 const NEVER = () => new Promise(() => {});
 const SECOND = 1_000;
+/** A request with this command, and not one that lists something meanwhile. */
+const commands = (command) => (request) => request.postData()?.includes(`"command":"${command}"`) ?? false;
 
 /** As if the tab were left for another, or come back to. */
 const hide = (page, hidden) =>
@@ -53,10 +55,8 @@ test('with four pages of one browser open, a button of the one that is seen does
     await seen.goto(holdfast.url());
     await heading(seen, READY).waitFor();
   }
-  const answered = seen.waitForResponse('**/api/command');
   await seen.getByRole('button', { name: 'Stop' }).click();
-  await answered;
-  assert.deepEqual(holdfast.asked.at(-1).body, { command: 'stop' });
+  await holdfast.lastAsked({ command: 'stop' });
 });
 
 test('an Allow without an answer is given up after ten seconds, and says so', async () => {
@@ -65,9 +65,9 @@ test('an Allow without an answer is given up after ten seconds, and says so', as
   await page.goto(holdfast.url());
   await page.getByRole('button', { name: 'Allow' }).waitFor();
   await still();
-  const request = page.waitForRequest('**/api/command');
+  const request = page.waitForRequest(commands('answer'));
   await page.getByRole('button', { name: 'Allow' }).click();
-  const given = page.waitForEvent('requestfailed');
+  const given = page.waitForEvent('requestfailed', commands('answer'));
   await request;
   await page.clock.runFor(9 * SECOND);
   assert.equal(await page.getByText('did not answer in time').count(), 0);
@@ -82,7 +82,7 @@ test('a Stop is waited for as long as stopping may take', async () => {
   await page.goto(holdfast.url());
   await heading(page, READY).waitFor();
   await still();
-  const request = page.waitForRequest('**/api/command');
+  const request = page.waitForRequest(commands('stop'));
   await page.getByRole('button', { name: 'Stop' }).click();
   await request;
   // What is heard keeps the streams open meanwhile.

@@ -78,7 +78,7 @@ async fn seen(home: &Home, mut wanted: impl FnMut(&Value) -> bool) -> Value {
         }
         false
     };
-    assert_eq!(tokio::time::timeout(Duration::from_secs(30), looking).await, Ok(true), "{last}");
+    assert_eq!(tokio::time::timeout(Duration::from_secs(120), looking).await, Ok(true), "{last}");
     last
 }
 
@@ -187,7 +187,7 @@ async fn the_first_signal_lets_a_call_finish_and_the_second_does_not() {
     stopping(&home).await;
     let began = std::time::Instant::now();
     assert_eq!(serve.stop().await.code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     second.abort();
 }
 

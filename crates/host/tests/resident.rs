@@ -57,7 +57,7 @@ impl Place {
 
 async fn until(resident: &Resident, wanted: impl FnMut(&Arc<StatusSnapshot>) -> bool) -> Arc<StatusSnapshot> {
     let mut watch = resident.watch();
-    let found = tokio::time::timeout(Duration::from_secs(30), watch.wait_for(wanted)).await;
+    let found = tokio::time::timeout(Duration::from_secs(120), watch.wait_for(wanted)).await;
     match found {
         Ok(found) => found.unwrap().clone(),
         Err(_) => panic!("never so: {:?}", resident.status()),
@@ -233,7 +233,7 @@ async fn settings_are_applied_or_wait_for_a_restart_which_needs_no_new_process()
             seen.push_str(&String::from_utf8_lossy(&stream.frame().await.unwrap().unwrap().into_data().unwrap()));
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), followed).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(120), followed).await.unwrap();
     assert_eq!((second.app.pid, second.health.len()), (first.app.pid, 0));
     assert!(second.seq > first.seq, "one row of snapshots");
     let (_, seen) = ask(&resident, "GET", "/api/config", Value::Null).await;
@@ -251,7 +251,7 @@ async fn a_quit_is_told_to_the_shell_and_a_hurried_shutdown_waits_for_nothing() 
     healthy(&resident).await;
     resident.dispatch(Command::Quit { now: true }).await.unwrap();
     resident.quit_asked().await;
-    tokio::time::timeout(Duration::from_secs(10), resident.shutdown()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(120), resident.shutdown()).await.unwrap();
     assert_eq!(resident.dispatch(Command::Start { engine: None }).await.unwrap_err().message, "interrupted");
     DataLock::take(&place.dirs().data).unwrap();
 }

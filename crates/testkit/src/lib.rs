@@ -11,6 +11,7 @@ pub mod home;
 pub mod mcp;
 pub mod oauth;
 pub mod pair;
+pub mod port;
 pub mod process;
 pub mod stand;
 pub mod telegram;

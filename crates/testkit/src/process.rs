@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 use crate::home::Home;
 
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
-const STOP_TIMEOUT: Duration = Duration::from_secs(45);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running `holdfast serve` or `holdfast relay`. Killed and reaped when dropped; its log is printed when a test fails.
 pub struct Process {
@@ -57,7 +57,7 @@ impl Home {
     /// Starts a long-running command with `--json` and waits for its ready line.
     ///
     /// # Panics
-    /// If it ends or stays silent for 30 s instead, with its output.
+    /// If it ends or stays silent for two minutes instead, with its output.
     pub async fn start(&self, args: &[&str]) -> Process {
         let mut args = args.to_vec();
         args.push("--json");
@@ -146,7 +146,7 @@ impl Process {
     /// Asks it to stop (SIGTERM) and waits for its end.
     ///
     /// # Panics
-    /// If it does not end within 45 s.
+    /// If it does not end within two minutes.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::SIGTERM);
         self.ended().await
@@ -155,7 +155,7 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Panics
-    /// If it does not end within 45 s.
+    /// If it does not end within two minutes.
     pub async fn ended(&mut self) -> ExitStatus {
         match tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await {
             Ok(status) => status.expect("its status"),

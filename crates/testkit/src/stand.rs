@@ -8,6 +8,7 @@ use url::Url;
 use crate::fault::FaultProxy;
 use crate::home::Home;
 use crate::mcp::{Modern, Session};
+use crate::port::Port;
 use crate::process::Process;
 
 /// Which wire the two sides speak.
@@ -30,7 +31,7 @@ const BASE_RELAY: &str = "[mcp]\npatience_ms = 0\n[link]\nidentity = \"machine-b
 const BASE_DAEMON: &str = "[link]\ncompat = \"machine-bridge-mcp@1.2.10\"\n";
 
 /// How long something that should be there soon may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A relay that stands alone.
 pub struct RelayStand {
@@ -40,6 +41,7 @@ pub struct RelayStand {
     pub process: Process,
     /// `http://127.0.0.1:PORT`.
     pub url: String,
+    port: Port,
 }
 
 /// A relay, a device behind a fault proxy, and a token.
@@ -69,18 +71,20 @@ impl RelayStand {
     pub async fn start_with(wire: WireKind, more: &[&str]) -> RelayStand {
         let home = Home::new();
         home.write_config(if wire == WireKind::Base { BASE_RELAY } else { RELAY });
-        let args = [&["relay", "--listen", "127.0.0.1:0"], more].concat();
+        let port = Port::reserve();
+        let address = format!("127.0.0.1:{}", port.number());
+        let args = [&["relay", "--listen", &address], more].concat();
         let process = home.start(&args).await;
         let url = listening(&process);
         let add = ["account", "add", ACCOUNT, "--role", "owner", "--password-stdin"];
         let added = home.run_with(&add, &format!("{PASSWORD}\n")).await;
         assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-        RelayStand { home, process, url }
+        RelayStand { home, process, url, port }
     }
 
     /// Starts it again on the same port after it ended.
     pub async fn restart(&mut self) {
-        let address = self.url.trim_start_matches("http://").to_owned();
+        let address = format!("127.0.0.1:{}", self.port.number());
         self.process = self.home.start(&["relay", "--listen", &address]).await;
     }
 
@@ -170,7 +174,7 @@ impl Stand {
     /// Waits until the journal holds this line.
     ///
     /// # Panics
-    /// After 30 s.
+    /// After two minutes.
     pub async fn journal_has(&self, line: &str) {
         let found = until(|| self.journal().iter().any(|had| had == line)).await;
         assert!(found, "no line `{line}` in the journal: {:?}", self.journal());
@@ -198,7 +202,7 @@ impl Stand {
     /// Waits until the process of this work is gone.
     ///
     /// # Panics
-    /// If it lives on for 30 s.
+    /// If it lives on for two minutes.
     pub async fn work_ended(&self, name: &str) {
         let pid = self.work_pid(name);
         assert!(until(|| !alive(pid)).await, "the work {name} lives on as {pid}");
@@ -232,7 +236,7 @@ pub fn device_credential(home: &Home) -> String {
     found.and_then(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("no device credential")).to_owned()
 }
 
-/// Polls a condition that no event tells of. False after 30 s.
+/// Polls a condition that no event tells of. False after two minutes.
 pub async fn until(mut holds: impl FnMut() -> bool) -> bool {
     let polled = async {
         while !holds() {
@@ -240,6 +244,22 @@ pub async fn until(mut holds: impl FnMut() -> bool) -> bool {
         }
     };
     tokio::time::timeout(PATIENCE, polled).await.is_ok()
+}
+
+/// Polls for what no event tells of, with commands or requests.
+///
+/// # Panics
+/// After two minutes, with what was waited for.
+pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let polled = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, polled).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
 
 /// Whether a process of this id runs (a zombie does not).

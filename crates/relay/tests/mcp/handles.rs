@@ -178,10 +178,18 @@ async fn a_reader_who_waits_takes_none_of_the_devices_places() {
     let mut device = stage.device(&["list_dir"]).await;
     let modern = stage.modern();
     let (handle, call) = handle(&modern, &mut device).await;
-    let readers =
-        futures_util::future::join_all((0..limits::CALL_WAITERS_MAX + 4).map(|_| read(&modern, &handle, 30_000)));
+    let answered = std::cell::Cell::new(0);
+    let reader = async |_| {
+        let answer = read(&modern, &handle, 30_000).await;
+        answered.set(answered.get() + 1);
+        answer
+    };
+    let readers = futures_util::future::join_all((0..limits::CALL_WAITERS_MAX + 4).map(reader));
     let (answers, ()) = tokio::join!(readers, async {
-        tokio::time::sleep(QUIET).await;
+        // Whoever finds no place is told at once, and by then all the others wait.
+        while answered.get() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let room = &stage.relay.state().devices.rooms()[0];
         assert_eq!(room.status().link.pending.active, 1);
         device.succeed(&call, json!({"n": 1})).await;

@@ -38,7 +38,7 @@ impl Stage {
     /// Changes the relay's store behind its back.
     pub fn in_store(&self, sql: &str) {
         let db = rusqlite::Connection::open(self.dir.path().join("relay.sqlite")).unwrap();
-        db.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+        db.busy_timeout(std::time::Duration::from_secs(120)).unwrap();
         db.execute_batch(sql).unwrap();
     }
 

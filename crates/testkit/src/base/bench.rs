@@ -107,7 +107,7 @@ impl DaemonBench {
     /// Waits until the journal holds this line.
     ///
     /// # Panics
-    /// After 30 s.
+    /// After two minutes.
     pub async fn journal_has(&self, line: &str) {
         assert!(until(|| self.journal().lines().any(|had| had == line)).await, "{line} in {}", self.journal());
     }

@@ -38,9 +38,9 @@ impl BaseRelay {
     /// The next daemon that dials with the right token; others get 401 `Unauthorized daemon`.
     ///
     /// # Panics
-    /// If none comes within 30 s.
+    /// If none comes within two minutes.
     pub async fn accept(&self) -> Wire {
-        let patience = Duration::from_secs(30);
+        let patience = Duration::from_secs(120);
         self.accept_within(patience).await.unwrap_or_else(|| panic!("no daemon dialled within {patience:?}"))
     }
 

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// How long a scripted peer waits for the next frame, unless told otherwise.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the other side sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ impl Wire {
     /// The next message or end; pings are answered on the way.
     ///
     /// # Panics
-    /// After 30 s of silence.
+    /// After two minutes of silence.
     pub async fn next(&mut self) -> Frame {
         self.next_within(PATIENCE).await.unwrap_or_else(|| panic!("nothing came within {PATIENCE:?}"))
     }

@@ -250,13 +250,13 @@ impl FaultProxy {
     /// Waits until `reached` holds of what was seen.
     ///
     /// # Panics
-    /// After 30 s, naming what was waited for and what was seen.
+    /// After two minutes, naming what was waited for and what was seen.
     pub async fn until(&self, what: &str, reached: impl FnMut(&Seen) -> bool) -> Seen {
         let mut seen = self.control.seen.subscribe();
-        let waited = tokio::time::timeout(Duration::from_secs(30), seen.wait_for(reached)).await;
+        let waited = tokio::time::timeout(Duration::from_secs(120), seen.wait_for(reached)).await;
         match waited {
             Ok(Ok(seen)) => seen.clone(),
-            _ => panic!("the proxy did not see {what} within 30 s; seen: {:?}", self.seen()),
+            _ => panic!("the proxy did not see {what} within two minutes; seen: {:?}", self.seen()),
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 /// How long something that should happen soon may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A message that a bot posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl FakeTelegram {
     /// Waits until something was seen.
     ///
     /// # Panics
-    /// If it is not within 40 s.
+    /// If it is not within two minutes.
     pub async fn until(&self, what: &str, found: impl Fn(&Seen) -> bool) -> Seen {
         let mut changes = self.changed.subscribe();
         let waiting = async {

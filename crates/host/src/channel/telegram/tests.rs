@@ -8,7 +8,7 @@ use super::actions::{message_id, number};
 use super::*;
 
 /// How long something that should happen soon may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 const TOKEN: &str = "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11";
 
 fn telegram(base: &str) -> Result<Telegram, BadChannel> {

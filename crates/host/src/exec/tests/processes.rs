@@ -19,7 +19,7 @@ fn pipe(bench: &Bench, name: &str) -> std::path::PathBuf {
 
 /// What it says until it closes the pipe; a minute of silence is failure.
 async fn said(pipe: std::path::PathBuf) -> String {
-    let reading = tokio::time::timeout(Duration::from_secs(60), tokio::fs::read_to_string(pipe));
+    let reading = tokio::time::timeout(Duration::from_secs(120), tokio::fs::read_to_string(pipe));
     reading.await.unwrap().unwrap()
 }
 

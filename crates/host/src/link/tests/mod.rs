@@ -28,7 +28,7 @@ use super::*;
 use crate::exec::{Advertised, CallSink, CancelReason, Executor, ProbeSink, Run};
 
 /// Longer than anything here may take; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("in time")

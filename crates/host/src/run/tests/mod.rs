@@ -18,7 +18,7 @@ use super::{Attached, Found, Starter, attach, folder, look, prepare, socket};
 use crate::spool::{Read, Reader};
 
 /// Far longer than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A folder of runs.
 struct Home(tempfile::TempDir);

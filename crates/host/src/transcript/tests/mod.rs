@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::{Followed, Follower, follow, real_path};
 
 /// So long nothing takes that happens at all.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(120);
 
 /// A line of the generic format that says this.
 fn line(said: &str) -> Vec<u8> {
