@@ -96,11 +96,12 @@ $(UI_TESTS): tests/ui/package-lock.json | node-machine
 conformance: machine $(CONFORMANCE)
 	tests/conformance/run
 
-# The rounds that are too long for every day: whole graces, big results over slow paths, half-open base links.
+# The rounds that are too long for every day: whole graces, big results over slow paths, half-open base links, kills by the hundred.
 soak: machine
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --test soak
 	ROUNDS=2000 BIG_ROUNDS=50 $(CARGO) test --test operations kills -- --nocapture
+	KILLS=500 FREEZE=60 $(CARGO) test --test channels endurance -- --nocapture
 
 clients: $(NODE_CLIENTS) $(PYTHON_CLIENTS)
 $(NODE_CLIENTS): tests/clients/node/package-lock.json | test-machine

@@ -109,12 +109,23 @@ impl Crew {
         self.members[n].process = self.members[n].home.start(&SERVE).await;
     }
 
-    /// Waits until everything that was said since the beginning was posted, and that nothing was twice and all in order.
-    pub async fn is_told(&self) {
-        let expected: Vec<usize> = (1..self.said).collect();
+    /// The numbers of what was said since the transcript is followed.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        1..self.said
+    }
+
+    /// Waits until what was said last was posted.
+    pub async fn last_is_told(&self) {
         let channel = self.channel;
         let last = format!("[{}]", self.said - 1);
         self.discord.until(&last, |seen| seen.texts(channel).iter().any(|text| text.contains(&last))).await;
+    }
+
+    /// Waits until everything that was said since the beginning was posted, and that nothing was twice and all in order.
+    pub async fn is_told(&self) {
+        let expected: Vec<usize> = self.numbers().collect();
+        let channel = self.channel;
+        self.last_is_told().await;
         let seen = self.discord.seen();
         assert_eq!(seen.twice(), Vec::<&str>::new());
         assert_eq!(numbers(&seen, channel), expected);

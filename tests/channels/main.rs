@@ -5,6 +5,7 @@
 mod asks;
 mod crew;
 mod deliveries;
+mod endurance;
 mod mcp;
 mod seats;
 mod stage;

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use holdfast_testkit::discord::{Break, Fault};
+use holdfast_testkit::discord::Break;
 use serde_json::Value;
 
 use super::crew::Crew;
 use super::stage::PATIENCE;
-
-const POST: &str = "POST channels/*/messages";
 
 #[tokio::test]
 async fn what_an_agent_writes_appears_in_its_channel() {
@@ -50,28 +48,6 @@ async fn two_that_take_the_seat_at_once_post_every_message_once() {
 #[tokio::test]
 async fn five_that_take_the_seat_at_once_post_every_message_once() {
     race(5).await;
-}
-
-#[tokio::test]
-async fn killed_between_the_answer_and_the_commit_nothing_is_lost_or_comes_twice() {
-    let mut crew = Crew::of(2).await;
-    crew.takes(0).await;
-    for round in 0..6 {
-        let faults = [Fault::Hang, Fault::Half, Fault::Cut];
-        crew.discord.fault(POST, faults[round % 3]);
-        let before = crew.discord.seen().posts.len();
-        crew.says(1);
-        crew.discord.until("the post", |seen| seen.posts.len() > before).await;
-        crew.dies_and_comes_again(round % 2).await;
-        crew.discord.release();
-        if round > 2 {
-            // Only the channel itself can tell now.
-            crew.discord.forget_nonces();
-        }
-        crew.takes((round + 1) % 2).await;
-    }
-    crew.says(1);
-    crew.is_told().await;
 }
 
 #[tokio::test]

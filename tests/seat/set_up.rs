@@ -116,3 +116,43 @@ async fn somebody_else_who_uses_the_bot_is_told() {
     let status = a.home.json(&["status", "--json"]).await;
     assert_eq!(status["health"].to_string().matches("bot_used_elsewhere").count(), 1, "{status}");
 }
+
+#[tokio::test]
+async fn another_bot_that_is_set_up_while_the_first_still_connects_is_used_at_once_and_the_first_no_more() {
+    let telegram = FakeTelegram::start().await;
+    telegram.refuse(Some((502, None)));
+    let a = Contender::first(&telegram, "a", "take").await;
+    a.until("a next try", |s| s["next_try_at"].is_number()).await;
+    telegram.refuse(None);
+    let (url, second) = (telegram.url("b"), telegram.bot(BOT + 1));
+    let args = [&ON[..], &[url.as_str()]].concat();
+    let set = a.home.run_with(&args, &second).await;
+    assert!(set.status.success(), "{}", String::from_utf8_lossy(&set.stderr));
+    let serves = a.until("the second", |s| s["state"] == "serving" && s["bot"] == (BOT + 1).to_string()).await;
+    assert_eq!(serves["generation"], 1, "it has a seat of its own");
+    telegram.until("its poll alone", |seen| seen.polling.keys().eq(["b"])).await;
+    assert_eq!(a.told(ACQUIRED), 1);
+}
+
+#[tokio::test]
+async fn a_process_whose_stderr_is_closed_takes_serves_and_lets_go_as_before() {
+    let telegram = FakeTelegram::start().await;
+    let a = Contender::first(&telegram, "a", "off").await;
+    let home = Home::beside(&a.home);
+    configured(&home, &telegram, "b", "off");
+    let mut child = home.command(&SERVE).stderr(std::process::Stdio::piped()).spawn().expect("it starts");
+    drop(child.stderr.take());
+    let answers = async {
+        while !home.run(&["seat", "show"]).await.status.success() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, answers).await.expect("it answers");
+    a.take().await;
+    // What is told of a take is a warning, which would go to stderr too.
+    assert_eq!(home.json(&["seat", "take", "--json"]).await["state"], "serving");
+    a.is("off").await;
+    assert_eq!(a.take().await["state"], "serving");
+    assert_eq!(home.json(&["seat", "show", "--json"]).await["state"], "off");
+    child.kill().await.expect("it ends");
+}

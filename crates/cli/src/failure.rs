@@ -73,6 +73,7 @@ impl From<CommandError> for Failure {
         let exit = match error.code.as_str() {
             "not_running" => Exit::NotRunning,
             "seat_frozen" => Exit::Frozen,
+            "silent" => Exit::Held,
             _ => Exit::Failed,
         };
         Failure { exit, code: error.code, message: error.message }

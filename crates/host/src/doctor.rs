@@ -2,6 +2,7 @@
 
 mod channel;
 mod checks;
+mod delivery;
 mod public;
 
 use std::path::Path;

@@ -202,11 +202,11 @@ impl Drill {
     /// Takes a step of the timeline if it is of the drill's call.
     async fn step(&mut self, entry: &TimelineEntry) -> bool {
         let ours = match &self.call {
-            Some(call) => *call == entry.call,
+            Some(call) => entry.call.as_ref() == Some(call),
             None => &*entry.tool == TOOL && entry.step == Step::Received,
         };
         if ours {
-            self.call.get_or_insert_with(|| entry.call.clone());
+            self.call = self.call.take().or_else(|| entry.call.clone());
             self.seen.push(entry.step);
             let (name, text) = match entry.step {
                 Step::Received => ("received", "this machine received the call and runs it"),
@@ -217,6 +217,8 @@ impl Drill {
                 Step::Delivered => ("delivered", "the relay confirmed the result"),
                 Step::Cancelled => ("cancelled", "the call was stopped"),
                 Step::Lost => ("lost", "the relay no longer waits for the call"),
+                // Of no call.
+                Step::Noticed => return false,
             };
             self.tell(name, text.into()).await;
         }

@@ -102,6 +102,8 @@ pub fn read(path: &Path, max: usize) -> Result<String, FileError> {
 /// Replaces a file as a whole: a reader sees the old content or the new one. 0600.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let dir = path.parent().unwrap_or(Path::new("."));
+    #[cfg(test)]
+    fault::write(dir).map_err(FileError::io(path))?;
     // tempfile makes its files 0600.
     let mut file = tempfile::NamedTempFile::new_in(dir).map_err(FileError::io(dir))?;
     file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(FileError::io(path))?;
@@ -145,6 +147,8 @@ pub fn is_nearly_full(dir: &Path) -> bool {
 
 #[cfg_attr(not(unix), allow(unused_mut))]
 fn open_checked(path: &Path, mut options: OpenOptions) -> Result<File, FileError> {
+    #[cfg(test)]
+    fault::wait(path);
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -165,6 +169,55 @@ fn open_checked(path: &Path, mut options: OpenOptions) -> Result<File, FileError
     }
     #[cfg(not(unix))]
     options.open(path).map_err(FileError::io(path))
+}
+
+/// Disks that are full or do not answer, for tests that cannot mount one.
+#[cfg(test)]
+pub(crate) mod fault {
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use parking_lot::{Condvar, Mutex};
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Fault {
+        Full,
+        Silent,
+    }
+
+    static FAULTS: Mutex<Vec<(PathBuf, Fault)>> = Mutex::new(Vec::new());
+    static HEALED: Condvar = Condvar::new();
+
+    /// Files below this folder meet it until the value is dropped.
+    pub(crate) struct Faulty(PathBuf);
+
+    impl Faulty {
+        pub(crate) fn at(folder: &Path, fault: Fault) -> Faulty {
+            FAULTS.lock().push((folder.to_path_buf(), fault));
+            Faulty(folder.to_path_buf())
+        }
+    }
+
+    impl Drop for Faulty {
+        fn drop(&mut self) {
+            FAULTS.lock().retain(|(folder, _)| *folder != self.0);
+            HEALED.notify_all();
+        }
+    }
+
+    /// Waits as long as the disk does not answer.
+    pub(super) fn wait(path: &Path) {
+        let silent = |faults: &mut Vec<(PathBuf, Fault)>| {
+            faults.iter().any(|(folder, fault)| *fault == Fault::Silent && path.starts_with(folder))
+        };
+        HEALED.wait_while(&mut FAULTS.lock(), silent);
+    }
+
+    pub(super) fn write(dir: &Path) -> io::Result<()> {
+        wait(dir);
+        let full = |(folder, fault): &(PathBuf, Fault)| *fault == Fault::Full && dir.starts_with(folder);
+        if FAULTS.lock().iter().any(full) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]

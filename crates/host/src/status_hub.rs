@@ -14,8 +14,8 @@ use holdfast_core::daemon::{CallStep, Told};
 use holdfast_core::desktop::NoticeSwitches;
 use holdfast_core::limits;
 use holdfast_core::status::{
-    AppStatus, CallCounts, Consent, EngineState, ForwarderStatus, LinkState, OutageLog, Question, RelayStatus,
-    SeatStatus, StatusSnapshot, Tally, Timeline, TimelineEntry, UnixMs, WarningCode, WorkerStatus,
+    AppStatus, CallCounts, ChannelNotice, Consent, EngineState, ForwarderStatus, LinkState, OutageLog, Question,
+    RelayStatus, SeatStatus, StatusSnapshot, Step, Tally, Timeline, TimelineEntry, UnixMs, WarningCode, WorkerStatus,
 };
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
@@ -320,6 +320,28 @@ impl StatusHub {
         self.changed.notify_one();
     }
 
+    /// Something happened to the channel.
+    pub(crate) fn noticed(&self, notice: ChannelNotice, text: &str) {
+        self.push(TimelineEntry {
+            seq: 0,
+            at: unix_ms(),
+            call: None,
+            tool: "channel".into(),
+            step: Step::Noticed,
+            code: None,
+            client: None,
+            summary: Some(text.into()),
+            notice: Some(notice),
+        });
+    }
+
+    fn push(&self, entry: TimelineEntry) {
+        // Sent under the lock, so that a reader gets entries in their order.
+        let mut timeline = self.timeline.lock();
+        // Nobody may be listening.
+        let _ = self.steps.send(timeline.push(entry));
+    }
+
     /// No channel is set up.
     pub(crate) fn no_channel(&self) {
         let mut facts = self.facts.lock();
@@ -395,16 +417,15 @@ impl LinkObserver for StatusHub {
         let entry = TimelineEntry {
             seq: 0,
             at: unix_ms(),
-            call: step.id,
+            call: Some(step.id),
             tool: step.tool,
             step: step.step,
             code: step.code,
             client: step.client,
             summary: step.summary,
+            notice: None,
         };
-        let entry = self.timeline.lock().push(entry);
-        // Nobody may be listening.
-        let _ = self.steps.send(entry);
+        self.push(entry);
     }
 
     fn told(&self, told: Told) {

@@ -211,6 +211,9 @@ export type ChannelConfig = {
   binding: Array<BindingConfig>,
 };
 
+/** What happened to the channel; each is said once, when it happens. */
+export type ChannelNotice = "acquired" | "superseded" | "failed" | "parked" | "refused" | "unknown" | "skipped";
+
 /** A chat service. */
 export type ChannelService = "discord" | "telegram";
 
@@ -836,7 +839,9 @@ export type SeatStatus = {
   last_sent: number | null,
   /** Why it is off, failed or waits, in plain words. */
   reason: string | null,
-  /** When the next try to connect begins. */
+  /** The reason's code, where it is what is kept on disk: `storage_full` while the disk is full. */
+  code: Code | null,
+  /** When the next try to connect, or to use the disk, begins. */
   next_try_at: number | null,
   /** A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
   * answers after all, the take goes on. */
@@ -890,7 +895,7 @@ export type StatusSnapshot = {
 };
 
 /** A step of a call as this device sees it. */
-export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled" | "lost";
+export type Step = "received" | "detached" | "rebound" | "finished" | "sent" | "delivered" | "cancelled" | "lost" | "noticed";
 
 /** From where files may be fetched. */
 export type SyncConfig = {
@@ -899,15 +904,15 @@ export type SyncConfig = {
   allow_hosts: Array<string>,
 };
 
-/** One step of one call. */
+/** One step of one call, or a notice of the channel. */
 export type TimelineEntry = {
   /** Grows by one with every entry of this process. */
   seq: number,
   /** When it happened. */
   at: number,
-  /** The call; the same id through all its steps. */
-  call: CallId,
-  /** The tool's name. */
+  /** The call; the same id through all its steps. `None` for what is of no call. */
+  call: CallId | null,
+  /** The tool's name; `channel` for a notice of the channel. */
   tool: string,
   /** What happened. */
   step: Step,
@@ -917,6 +922,8 @@ export type TimelineEntry = {
   client?: string | null,
   /** One line on what ran, such as `npm test`. Lives in memory only: never written to disk or log. */
   summary?: string | null,
+  /** For [`Step::Noticed`]: what happened to the channel; the summary says more. */
+  notice?: ChannelNotice | null,
 };
 
 /** A personal access token as people see it; the token itself is shown once, at its making. */

@@ -16,9 +16,10 @@ export function withSteps(ring: TimelineEntry[], steps: TimelineEntry[]): Timeli
 export function callRows(entries: TimelineEntry[]): CallRow[] {
   const rows = new Map<string, CallRow>();
   for (const entry of entries) {
-    let row = rows.get(entry.call);
+    const { call, tool, at } = entry;
+    if (call === null) continue;
+    let row = rows.get(call);
     if (row === undefined) {
-      const { call, tool, at } = entry;
       row = { call, tool, state: 'running', at, took_ms: null, code: null, client: null, summary: null, steps: [] };
       rows.set(call, row);
     }
@@ -51,5 +52,7 @@ function next(state: CallState, step: Step): CallState {
     case 'cancelled':
     case 'lost':
       return step;
+    case 'noticed':
+      return state;
   }
 }

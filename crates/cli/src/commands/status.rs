@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use futures_util::StreamExt as _;
 use holdfast_core::status::{
-    AppStatus, BindingStatus, LinkState, SeatState, StatusSnapshot, WorkerCounts, WorkerStatus,
+    AppStatus, BindingStatus, LinkState, SeatState, StatusSnapshot, Warning, WarningCode, WorkerCounts, WorkerStatus,
 };
 use holdfast_host::status_hub::unix_ms;
 
@@ -39,7 +39,7 @@ fn show(folders: &Folders, snapshot: &StatusSnapshot) -> Result<(), Failure> {
     for fact in facts(&snapshot.app) {
         print::line(&format!("  {}", print::shown(&fact)));
     }
-    for warning in &snapshot.health {
+    for warning in warnings(snapshot) {
         print::line(&format!("  ! {}", print::shown(&warning.text)));
     }
     for consent in &snapshot.consents {
@@ -91,6 +91,12 @@ fn facts(app: &AppStatus) -> Vec<String> {
     if known.is_empty() { known } else { vec![known.join(" · ")] }
 }
 
+/// What is wrong, without what the channel's lines below say more exactly.
+fn warnings(snapshot: &StatusSnapshot) -> impl Iterator<Item = &Warning> {
+    let parked = snapshot.channels.iter().any(|channels| channels.bindings.iter().any(|b| b.parked.is_some()));
+    snapshot.health.iter().filter(move |warning| !(parked && warning.code == WarningCode::ChannelParked))
+}
+
 /// Durable operations: nothing while there is nothing to say.
 fn operations(worker: &WorkerStatus) -> Vec<String> {
     let WorkerCounts { waiting, running, stalled, unknown } = worker.counts;
@@ -131,9 +137,6 @@ fn channels(snapshot: &StatusSnapshot) -> Vec<String> {
         }
     }
     let mut lines = vec![format!("channel: {}", parts.join(", "))];
-    if let Some(why) = &channels.stuck {
-        lines.push(format!("! nothing passes: {why}"));
-    }
     for binding in &channels.bindings {
         if let Some(why) = &binding.parked {
             lines.push(format!("! {} is stopped: {why}; `holdfast channel retry {}`", binding.name, binding.name));
@@ -230,6 +233,9 @@ mod tests {
             next_try_at: None,
             frozen: false,
         });
+        s.health = [WarningCode::ChannelParked, WarningCode::ChannelStuck].map(|code| code.warning(0, "why")).into();
+        let codes: Vec<_> = warnings(&s).map(|warning| warning.code).collect();
+        assert_eq!(codes, [WarningCode::ChannelStuck], "a parked channel is said once, below");
         assert_eq!(
             channels(&s),
             [

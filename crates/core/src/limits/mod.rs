@@ -335,6 +335,7 @@ limits! {
     CLOCK_SKEW_WARN: Duration = secs(30), "time", "A clock further from the relay's is told.";
     LOCK_WAIT: Duration = secs(2), "time", "How long a start waits for the data folder, because a command may hold it for a moment.";
     LOCK_RETRY: Duration = millis(50), "time", "How often a start looks again within LOCK_WAIT.";
+    HOLDER_SILENT: Duration = secs(8), "time", "A holder that answers nothing for so long hangs; the command that asked it ends.";
     HOLDER_WAIT: Duration = secs(5), "time", "How long a command waits for a starting holder to name its API.";
     READY_WAIT: Duration = secs(10), "time", "How long a start waits for its own embedded relay to prove the link before it says ready.";
     OUTAGES_FILE_MAX: usize = 256 * KIB, "bytes", "The file of OUTAGES_KEPT outages.";
@@ -361,8 +362,9 @@ limits! {
     SEAT_RESERVED: Duration = secs(10), "time", "How long a seat that was let go is kept for who asked for it.";
     SEAT_RETRY: Duration = millis(200), "time", "How often a claimer looks for the lock again; many times within SEAT_RESERVED.";
     SEAT_LOOK: Duration = secs(1), "time", "How often a holder looks whether the seat is still its own, and everybody else who holds it.";
-    SEAT_BACKOFF_MIN: Duration = secs(2), "time", "First wait before the chat service is tried again; doubles, and half of it is jitter.";
-    SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before the chat service is tried again.";
+    SEAT_DISK: Duration = secs(5), "time", "How long the disk of a seat's folder may take to answer; then whatever was wanted of it is tried again later.";
+    SEAT_BACKOFF_MIN: Duration = secs(2), "time", "First wait before the chat service, or a seat's disk that is full, is tried again; doubles, and half of it is jitter.";
+    SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before either is tried again.";
     SEAT_SETTLED: Duration = secs(60), "time", "A connection that stood for this long lets the back-off start over.";
     CHANNEL_AFTER_MAX: Duration = secs(3600), "time", "Longest wait that a chat service may ask for.";
     SEAT_PEERS: usize = 16, "connections", "Processes that a holder listens to at once.";

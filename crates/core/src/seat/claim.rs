@@ -1,7 +1,8 @@
 //! Getting the lock: at once, from a holder that is asked, or when it is free.
 
-use super::io::{Heard, Output, Want};
+use super::io::{Heard, Output, Unusable, Want};
 use super::machine::{Seat, State, Timer};
+use crate::code::Code;
 use crate::limits;
 use crate::time::{Due, Now};
 
@@ -34,13 +35,18 @@ pub(super) enum Step {
 
 impl Seat {
     pub(super) fn claim(&mut self, now: Now, want: Want) {
+        self.tries = 0;
         self.transition(now, State::Claiming(Claim { want, step: Step::Begun, asking: false }), None);
         self.out.push_back(Output::TryLock);
     }
 
     /// A person says more while a claim is under way.
     pub(super) fn want_more(&mut self, now: Now, more: Want) {
+        let waits_for_disk = self.code.is_some();
         let State::Claiming(claim) = &mut self.state else { return };
+        if waits_for_disk {
+            self.out.push_back(Output::TryLock);
+        }
         if let Want::Take { force } = more {
             let before = matches!(claim.want, Want::Take { force: true });
             claim.want = Want::Take { force: force || before };
@@ -57,24 +63,45 @@ impl Seat {
             }
             (State::Claiming(_) | State::Standby { .. }, None) => {
                 self.out.push_back(Output::Abandon);
-                self.broken(now, "the generation on disk cannot grow any more".into());
+                let why = "the generation on disk cannot grow any more";
+                self.broken(now, Unusable::for_good(Code::IntegrityError, why));
             }
             _ => self.out.push_back(Output::Abandon),
         }
     }
 
-    /// The folder, the lock or the record cannot be used.
-    pub(super) fn broken(&mut self, now: Now, why: String) {
-        if matches!(self.state, State::Claiming(_) | State::Standby { .. }) {
-            self.out.push_back(Output::HangUp);
-            self.fail(now, why);
+    /// The folder, the lock or the record cannot be used. What may pass is tried again, less and less often.
+    pub(super) fn broken(&mut self, now: Now, why: Unusable) {
+        let again = match &self.state {
+            State::Claiming(Claim { want, .. }) => {
+                State::Claiming(Claim { want: *want, step: Step::Begun, asking: false })
+            }
+            State::Standby { waits } => State::Standby { waits: *waits },
+            _ => return,
+        };
+        self.out.push_back(Output::HangUp);
+        if why.for_good {
+            return self.fail(now, why.reason, Some(why.code));
+        }
+        let wait = self.back_off();
+        self.transition(now, again, Some(why.reason));
+        self.code = Some(why.code);
+        self.timers.set(Timer::Lock, Due::boot(now, wait));
+    }
+
+    /// The disk can be used again.
+    pub(super) fn answered(&mut self) {
+        if self.code.take().is_some() {
+            (self.reason, self.tries) = (None, 0);
+            self.out.push_back(Output::Changed);
         }
     }
 
     pub(super) fn not_locked(&mut self, now: Now, reserved: bool) {
+        self.answered();
         let claim = match &mut self.state {
             State::Claiming(claim) => claim,
-            State::Standby { waits: true } => return self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_LOOK)),
+            State::Standby { waits: true } => return self.stand_by(now, true, "holds"),
             _ => return,
         };
         let Want::Take { force } = claim.want else {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::peer::Taker;
+use crate::code::Code;
 use crate::status::SeatState;
 
 /// One connection to the chat service, or one attempt at it.
@@ -39,8 +40,31 @@ pub enum LockTry {
     Reserved,
     /// Another process has it.
     Held,
-    /// The folder or a file in it cannot be used; in plain words.
-    Broken(String),
+    /// The folder or a file in it cannot be used.
+    Broken(Unusable),
+}
+
+/// Why what a seat keeps on disk cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// For programs.
+    pub code: Code,
+    /// In plain words.
+    pub reason: String,
+    /// Trying again is of no use: a person has to mend it. Otherwise it may pass, as a full disk does.
+    pub for_good: bool,
+}
+
+impl Unusable {
+    /// It may pass by itself.
+    pub fn for_now(code: Code, reason: impl Into<String>) -> Unusable {
+        Unusable { code, reason: reason.into(), for_good: false }
+    }
+
+    /// A person has to mend it.
+    pub fn for_good(code: Code, reason: impl Into<String>) -> Unusable {
+        Unusable { code, reason: reason.into(), for_good: true }
+    }
 }
 
 /// What a holder saw when it looked at its own seat.
@@ -55,6 +79,11 @@ pub enum Look {
     },
     /// The lock file is another one now, or gone.
     Replaced,
+    /// The disk does not answer. The lock is what counts, and it goes only with its process.
+    Unknown {
+        /// The connection that is not confirmed yet.
+        connected: Option<ConnId>,
+    },
 }
 
 /// What the holder answered to a take.
@@ -96,9 +125,11 @@ pub enum Input {
     /// Answers [`Output::TryLock`].
     Lock(LockTry),
     /// Answers [`Output::Stamp`]: the generation that is on disk now.
-    Stamped(Result<u64, String>),
+    Stamped(Result<u64, Unusable>),
     /// Answers [`Output::Look`].
     Looked(Look),
+    /// Answers [`Output::Open`].
+    Opened(ConnId, Result<(), Unusable>),
     /// Answers [`Output::Connect`]: the bot can speak.
     Connected(ConnId),
     /// A connection or an attempt ended by itself.
@@ -122,6 +153,9 @@ pub enum Output {
     Stamp(u64),
     /// Look whether the lock is still ours, before a new connection counts and now and then; answered at once.
     Look(Option<ConnId>),
+    /// Open what the seat keeps, for the holder of this generation and before anybody is connected to: without it, nothing could
+    /// be said or heard.
+    Open(ConnId, u64),
     /// Connect to the chat service.
     Connect(ConnId),
     /// The connection counts: it may speak with this generation.
@@ -179,7 +213,9 @@ pub struct SeatView {
     pub generation: Option<u64>,
     /// Why it is off, failed or waits.
     pub reason: Option<String>,
-    /// Boot time of the next try to connect.
+    /// The same for programs, where what is kept on disk is the reason.
+    pub code: Option<Code>,
+    /// Boot time of the next try to connect, or to use the disk.
     pub next_try: Option<Duration>,
     /// The holder lives and does not answer; a person is asked.
     pub frozen: bool,

@@ -7,8 +7,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::claim::{Claim, Step};
-use super::io::{ConnId, Failed, Input, LockTry, Look, Output, PeerId, SeatView, Told, Want};
+use super::io::{ConnId, Failed, Input, LockTry, Look, Output, PeerId, SeatView, Told, Unusable, Want};
 use super::peer::{Answer, Taker};
+use crate::code::Code;
 use crate::limits;
 use crate::status::SeatState;
 use crate::time::{Due, Now, TimerTable};
@@ -23,6 +24,8 @@ pub(super) enum Timer {
     Connect,
     /// Look whether the seat is still ours.
     Look,
+    /// The same for a new connection, once more.
+    Confirm,
     /// What is under way had its time.
     Leave,
     /// The connection has stood for long enough to forget what was before.
@@ -52,6 +55,8 @@ pub(super) struct Holding {
 pub(super) enum Attempt {
     /// Waits for its turn.
     Later,
+    /// What the seat keeps is being opened.
+    Opening(ConnId),
     /// Under way.
     Trying(ConnId),
 }
@@ -74,12 +79,14 @@ pub struct Seat {
     pub(super) timers: TimerTable<Timer>,
     pub(super) out: VecDeque<Output>,
     pub(super) reason: Option<String>,
+    /// Goes with the reason.
+    pub(super) code: Option<Code>,
     rng: SmallRng,
     minted: u64,
     since: Duration,
     used_elsewhere: bool,
     /// Exponent of the back-off.
-    tries: u32,
+    pub(super) tries: u32,
 }
 
 impl Seat {
@@ -90,6 +97,7 @@ impl Seat {
             timers: TimerTable::default(),
             out: VecDeque::new(),
             reason: None,
+            code: None,
             rng: SmallRng::seed_from_u64(seed),
             minted: 0,
             since: now.boot,
@@ -113,6 +121,7 @@ impl Seat {
                 self.broken(now, why);
             }
             Input::Looked(look) => self.looked(now, look),
+            Input::Opened(conn, opened) => self.opened(now, conn, opened),
             Input::Connected(conn) => {
                 // Confirmed before it counts: the seat may have gone meanwhile.
                 if matches!(self.state, State::Connecting(_, Attempt::Trying(c)) if c == conn) {
@@ -137,6 +146,11 @@ impl Seat {
                 Timer::Look => {
                     self.timers.set(Timer::Look, Due::boot(now, limits::SEAT_LOOK));
                     self.out.push_back(Output::Look(None));
+                }
+                Timer::Confirm => {
+                    if let State::Connecting(_, Attempt::Trying(conn)) = self.state {
+                        self.out.push_back(Output::Look(Some(conn)));
+                    }
                 }
                 Timer::Leave => {
                     if let State::Draining(_, Leaving { conn, .. }) = self.state {
@@ -178,12 +192,15 @@ impl Seat {
 
     /// Everything about it.
     pub fn snapshot(&self, now: Now) -> SeatView {
+        let claims = matches!(self.state, State::Claiming(_) | State::Standby { .. });
+        let waits_for = if claims && self.code.is_some() { Timer::Lock } else { Timer::Connect };
         SeatView {
             state: self.state(),
             since: self.since,
             generation: self.holding().map(|h| h.generation),
             reason: self.reason.clone(),
-            next_try: self.timers.get(&Timer::Connect).map(|due| now.boot + due.left(now)),
+            code: self.code,
+            next_try: self.timers.get(&waits_for).map(|due| now.boot + due.left(now)),
             frozen: matches!(&self.state, State::Claiming(Claim { step: Step::Frozen, .. })),
             used_elsewhere: self.used_elsewhere,
         }
@@ -200,7 +217,7 @@ impl Seat {
     pub(super) fn transition(&mut self, now: Now, next: State, reason: Option<String>) {
         let before = self.state();
         self.state = next;
-        self.reason = reason;
+        (self.reason, self.code) = (reason, None);
         self.timers = TimerTable::default();
         if self.state() != before {
             self.since = now.boot;
@@ -211,8 +228,9 @@ impl Seat {
         self.out.push_back(Output::Changed);
     }
 
-    pub(super) fn fail(&mut self, now: Now, reason: String) {
+    pub(super) fn fail(&mut self, now: Now, reason: String, code: Option<Code>) {
         self.transition(now, State::Failed, Some(reason.clone()));
+        self.code = code;
         self.out.push_back(Output::Told(Told::Failed { reason }));
     }
 
@@ -251,9 +269,40 @@ impl Seat {
         let State::Connecting(holding, Attempt::Later) = self.state else { return };
         self.minted += 1;
         let conn = ConnId(self.minted);
-        let why = self.reason.take();
-        self.transition(now, State::Connecting(holding, Attempt::Trying(conn)), why);
-        self.out.push_back(Output::Connect(conn));
+        self.attempt(now, holding, Attempt::Opening(conn));
+        self.out.push_back(Output::Open(conn, holding.generation));
+    }
+
+    /// Another step towards a connection; why there is none yet is still true.
+    fn attempt(&mut self, now: Now, holding: Holding, attempt: Attempt) {
+        let (why, code) = (self.reason.take(), self.code);
+        self.transition(now, State::Connecting(holding, attempt), why);
+        self.code = code;
+    }
+
+    fn opened(&mut self, now: Now, conn: ConnId, opened: Result<(), Unusable>) {
+        match self.state {
+            State::Connecting(holding, Attempt::Opening(c)) if c == conn => match opened {
+                Ok(()) => {
+                    self.answered();
+                    self.attempt(now, holding, Attempt::Trying(conn));
+                    self.out.push_back(Output::Connect(conn));
+                }
+                Err(why) if why.for_good => {
+                    self.out.push_back(Output::Unlock(None));
+                    self.fail(now, why.reason, Some(why.code));
+                }
+                Err(why) => {
+                    let wait = self.back_off();
+                    self.transition(now, State::Connecting(holding, Attempt::Later), Some(why.reason));
+                    self.code = Some(why.code);
+                    self.timers.set(Timer::Connect, Due::boot(now, wait));
+                }
+            },
+            // There is nothing to finish.
+            State::Draining(..) if opened.is_err() => self.left(now, conn),
+            _ => {}
+        }
     }
 
     fn looked(&mut self, now: Now, look: Look) {
@@ -273,6 +322,8 @@ impl Seat {
                     }
                 }
             }
+            Look::Unknown { connected: Some(_) } => self.timers.set(Timer::Confirm, Due::boot(now, limits::SEAT_LOOK)),
+            Look::Unknown { connected: None } => {}
             Look::Intact { .. } | Look::Replaced => {
                 if let Some(conn) = self.conn() {
                     self.out.push_back(Output::Cut(conn));
@@ -293,7 +344,9 @@ impl Seat {
 
     fn conn(&self) -> Option<ConnId> {
         match &self.state {
-            State::Connecting(_, Attempt::Trying(conn)) | State::Serving(_, conn) => Some(*conn),
+            State::Connecting(_, Attempt::Opening(conn) | Attempt::Trying(conn)) | State::Serving(_, conn) => {
+                Some(*conn)
+            }
             State::Draining(_, leaving) => Some(leaving.conn),
             _ => None,
         }
@@ -310,7 +363,7 @@ impl Seat {
         let (reason, after) = match why {
             Failed::ForGood(reason) => {
                 self.out.push_back(Output::Unlock(None));
-                return self.fail(now, reason);
+                return self.fail(now, reason, None);
             }
             Failed::ForNow { reason, after } => (reason, after.unwrap_or_default()),
             Failed::UsedElsewhere(reason) => {
@@ -323,7 +376,7 @@ impl Seat {
         self.timers.set(Timer::Connect, Due::boot(now, wait));
     }
 
-    fn back_off(&mut self) -> Duration {
+    pub(super) fn back_off(&mut self) -> Duration {
         let base = limits::SEAT_BACKOFF_MIN.saturating_mul(1 << self.tries.min(8));
         self.tries = self.tries.saturating_add(1);
         (base + base.mul_f64(self.rng.random::<f64>())).min(limits::SEAT_BACKOFF_MAX)

@@ -9,7 +9,7 @@ mod io;
 mod machine;
 mod peer;
 
-pub use io::{ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, SeatView, Told, Want};
+pub use io::{ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, SeatView, Told, Unusable, Want};
 pub use machine::Seat;
 pub use peer::{Advert, Answer, Ask, Record, Reserved, Taker};
 

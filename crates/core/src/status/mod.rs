@@ -15,7 +15,7 @@ pub use attention::{Consent, Question};
 pub use channels::{BindingStatus, ForwarderStatus, PersonRow, TranscriptRow, TroubleRow};
 pub use outages::{Outage, OutageLog, Tally};
 pub use seat::{SeatHolder, SeatState, SeatStatus};
-pub use timeline::{CallRow, CallState, Step, Timeline, TimelineEntry, call_rows};
+pub use timeline::{CallRow, CallState, ChannelNotice, Step, Timeline, TimelineEntry, call_rows};
 pub use warning::{Action, Severity, Warning, WarningCode};
 pub use worker::{LeaseStatus, OperationRow, WorkerCounts, WorkerStatus};
 

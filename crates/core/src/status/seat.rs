@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::UnixMs;
+use crate::code::Code;
 
 /// The seat as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,10 @@ pub struct SeatStatus {
     pub last_sent: Option<UnixMs>,
     /// Why it is off, failed or waits, in plain words.
     pub reason: Option<String>,
-    /// When the next try to connect begins.
+    /// The reason's code, where it is what is kept on disk: `storage_full` while the disk is full.
+    #[serde(default)]
+    pub code: Option<Code>,
+    /// When the next try to connect, or to use the disk, begins.
     pub next_try_at: Option<UnixMs>,
     /// A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
     /// answers after all, the take goes on.

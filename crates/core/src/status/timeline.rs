@@ -1,4 +1,4 @@
-//! The timeline: what happened to calls, step by step, in a ring that forgets.
+//! The timeline: what happened to calls, step by step, and to the channel, in a ring that forgets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::id::CallId;
 use crate::limits;
 
-/// One step of one call.
+/// One step of one call, or a notice of the channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct TimelineEntry {
@@ -18,9 +18,9 @@ pub struct TimelineEntry {
     pub seq: u64,
     /// When it happened.
     pub at: UnixMs,
-    /// The call; the same id through all its steps.
-    pub call: CallId,
-    /// The tool's name.
+    /// The call; the same id through all its steps. `None` for what is of no call.
+    pub call: Option<CallId>,
+    /// The tool's name; `channel` for a notice of the channel.
     pub tool: Arc<str>,
     /// What happened.
     pub step: Step,
@@ -33,6 +33,30 @@ pub struct TimelineEntry {
     /// One line on what ran, such as `npm test`. Lives in memory only: never written to disk or log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<str>>,
+    /// For [`Step::Noticed`]: what happened to the channel; the summary says more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<ChannelNotice>,
+}
+
+/// What happened to the channel; each is said once, when it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ChannelNotice {
+    /// This process speaks for the bot.
+    Acquired,
+    /// Another process has the seat that this one held.
+    Superseded,
+    /// This process gave the seat up.
+    Failed,
+    /// Nothing is posted in a channel until a person lets it be tried again.
+    Parked,
+    /// The service refuses a message.
+    Refused,
+    /// Whether a message was posted is unknown.
+    Unknown,
+    /// Entries of a transcript are not posted: they are too old or too many.
+    Skipped,
 }
 
 /// A step of a call as this device sees it.
@@ -56,6 +80,8 @@ pub enum Step {
     Cancelled,
     /// Nobody waited for its answer any more: it was stopped, or its result dropped.
     Lost,
+    /// Something happened to the channel; of no call.
+    Noticed,
 }
 
 impl Step {
@@ -70,6 +96,7 @@ impl Step {
             Step::Delivered => "delivered",
             Step::Cancelled => "cancelled",
             Step::Lost => "lost",
+            Step::Noticed => "noticed",
         }
     }
 }
@@ -161,9 +188,10 @@ pub fn call_rows(entries: &[TimelineEntry]) -> Vec<CallRow> {
     let mut at: BTreeMap<&CallId, usize> = BTreeMap::new();
     let mut rows: Vec<CallRow> = Vec::new();
     for entry in entries {
-        let index = *at.entry(&entry.call).or_insert_with(|| {
+        let Some(call) = &entry.call else { continue };
+        let index = *at.entry(call).or_insert_with(|| {
             rows.push(CallRow {
-                call: entry.call.clone(),
+                call: call.clone(),
                 tool: entry.tool.clone(),
                 state: CallState::Running,
                 at: entry.at,
@@ -213,7 +241,7 @@ mod tests {
         for step in [Step::Received, Step::Detached, Step::Rebound, Step::Finished, Step::Sent, Step::Delivered] {
             assert_eq!(serde_json::to_value(step).unwrap(), step.as_str());
         }
-        for step in [Step::Cancelled, Step::Lost] {
+        for step in [Step::Cancelled, Step::Lost, Step::Noticed] {
             assert_eq!(serde_json::to_value(step).unwrap(), step.as_str());
         }
         for state in [CallState::Running, CallState::Detached, CallState::Held, CallState::Delivered] {
@@ -242,13 +270,26 @@ mod tests {
         TimelineEntry {
             seq: 0,
             at,
-            call: CallId::parse(call).unwrap(),
+            call: Some(CallId::parse(call).unwrap()),
             tool: "run_process".into(),
             step,
             code: None,
             client: None,
             summary: None,
+            notice: None,
         }
+    }
+
+    #[test]
+    fn what_happens_to_the_channel_is_no_call() {
+        let noticed = TimelineEntry {
+            call: None,
+            step: Step::Noticed,
+            notice: Some(ChannelNotice::Acquired),
+            ..step("call_aaaaaaaa", 20, Step::Received)
+        };
+        let rows = call_rows(&[step("call_aaaaaaaa", 10, Step::Received), noticed]);
+        assert_eq!(rows.iter().map(|row| row.steps.len()).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -102,7 +102,8 @@ impl Holder {
 
     /// Asks for a document.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CommandError> {
-        answer(self.request(reqwest::Method::GET, path).timeout(limits::API_ANSWER)).await
+        let asked = answer(self.request(reqwest::Method::GET, path));
+        tokio::time::timeout(limits::HOLDER_SILENT, asked).await.unwrap_or_else(|_| Err(self.silent()))
     }
 
     /// Asks for a text.
@@ -112,10 +113,35 @@ impl Holder {
         sent(request).await?.text().await.map_err(silent)
     }
 
-    /// Sends a command. Waits as long as stopping may take.
+    /// Sends a command. Waits as long as stopping may take, while the holder answers anything at all.
     pub async fn command(&self, command: &Command) -> Result<Value, CommandError> {
         let patience = limits::STOP_WAIT + limits::STOP_ACK_WAIT + limits::RELAY_STOP_WAIT + limits::API_ANSWER;
-        answer(self.request(reqwest::Method::POST, "/api/command").json(command).timeout(patience)).await
+        let asked = answer(self.request(reqwest::Method::POST, "/api/command").json(command).timeout(patience));
+        tokio::select! {
+            answer = asked => answer,
+            () = self.hangs(limits::HOLDER_SILENT) => Err(self.silent()),
+        }
+    }
+
+    /// It lives, and answers nothing.
+    fn silent(&self) -> CommandError {
+        let pid = self.file.pid;
+        let why = format!(
+            "process {pid} runs on this data folder and does not answer; if it stays so, end it (`kill -9 {pid}`) and start \
+             Holdfast again"
+        );
+        CommandError::new("silent", why)
+    }
+
+    /// Comes when the holder lives and does not answer in that time. One that went ends whatever else is asked of it.
+    async fn hangs(&self, patience: std::time::Duration) {
+        loop {
+            let asked = answer::<Value>(self.request(reqwest::Method::GET, "/api/status"));
+            if tokio::time::timeout(patience, asked).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(patience).await;
+        }
     }
 
     /// An address that opens the status window in a browser, once.

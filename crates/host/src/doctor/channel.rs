@@ -5,11 +5,12 @@ use std::sync::Arc;
 use holdfast_core::chat::{ChannelId, SendError};
 use holdfast_core::seat::Failed;
 
-use super::{Check, Report};
+use super::{Check, Report, delivery};
 use crate::channel::{self, ChannelBackend};
-use crate::config::{BindingConfig, Config};
+use crate::config::Config;
 use crate::paths::Dirs;
 use crate::secrets::Secrets;
+use crate::transcript::Homes;
 
 /// Looks at the channel alone; `also` is a channel that no binding has yet.
 pub async fn examine_channel(dirs: &Dirs, config: &Config, also: Option<&str>) -> Report {
@@ -36,7 +37,8 @@ pub(super) async fn checks(dirs: &Dirs, config: &Config, also: Option<&str>) -> 
     });
     for binding in &config.channel.bindings {
         found.push(place(&*backend, &invite, &format!("channel {}", binding.name), &binding.channel).await);
-        found.extend(delivery(binding));
+        found.push(delivery::transcript(binding, Homes::here()).await);
+        found.extend(delivery::delivers(binding, &["tmux".to_owned()]).await);
     }
     if let Some(channel) = also {
         found.push(place(&*backend, &invite, "channel", channel).await);
@@ -94,30 +96,4 @@ async fn place(backend: &dyn ChannelBackend, invite: &Option<String>, name: &str
             Check::failed(name, why).advise("it may pass by itself: try again")
         }
     }
-}
-
-/// Whether what delivers messages is there.
-fn delivery(binding: &BindingConfig) -> Option<Check> {
-    let program = match binding.deliver? {
-        crate::config::Delivery::Command => binding.command.first()?.as_str(),
-        crate::config::Delivery::Tmux => "tmux",
-        crate::config::Delivery::Mcp | crate::config::Delivery::Inbox => return None,
-    };
-    let name = format!("deliver {}", binding.name);
-    Some(match is_there(program) {
-        true => Check::ok(&name, format!("{program} is there")),
-        false => Check::failed(&name, format!("there is no program {program}")).advise("install it, or name its path"),
-    })
-}
-
-fn is_there(program: &str) -> bool {
-    let path = std::path::Path::new(program);
-    if path.components().count() > 1 {
-        return path.is_file();
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| {
-        let file = folder.join(program);
-        file.is_file() || file.with_extension("exe").is_file()
-    })
 }

@@ -170,7 +170,7 @@ impl ChannelsEngine {
         hub.engine(Engine::Channels, EngineState::Running);
         self.seat.want(if wait { Want::Wait } else { Want::Take { force } }).await;
         let under_way = |s: &SeatStatus| match s.state {
-            SeatState::Claiming => !s.frozen,
+            SeatState::Claiming => !s.frozen && s.next_try_at.is_none(),
             // What keeps it from connecting is known, and the next try comes by itself.
             SeatState::Connecting => s.next_try_at.is_none(),
             SeatState::Draining => true,
@@ -186,9 +186,14 @@ impl ChannelsEngine {
                 "the seat's holder lives and does not answer; `holdfast seat take --force` ends its process",
             )),
             SeatState::Failed => Err(CommandError::new("seat_failed", reason())),
-            SeatState::Off | SeatState::Claiming | SeatState::Draining | SeatState::Standby => {
-                Err(CommandError::new("seat_busy", reason()))
-            }
+            SeatState::Off | SeatState::Claiming | SeatState::Draining | SeatState::Standby => Err(match status.code {
+                Some(code) => {
+                    let more =
+                        "it is tried again by itself, and the seat taken then; `holdfast seat release` ends that";
+                    CommandError::new(code.as_str(), format!("{}; {more}", reason()))
+                }
+                None => CommandError::new("seat_busy", reason()),
+            }),
         }
     }
 
@@ -243,6 +248,7 @@ fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> 
         waiting: 0,
         last_sent: None,
         reason: Some(reason),
+        code: None,
         next_try_at: None,
         frozen: false,
     }

@@ -3,12 +3,13 @@
 //!
 //! A [`Desk`] is there as long as the process; a forwarder from when the seat serves until it leaves or is cut off. It opens
 //! the seat's store, makes the machines of [`holdfast_core::chat`] anew from it, and does what they say in one task (`run`).
-//! The parts of that: `outputs` is what the machines have done, `sources` which transcripts are followed and what they say,
+//! The parts of that: `begin` is what comes before the first connection, `outputs` is what the machines have done, `sources` which transcripts are followed and what they say,
 //! `callers` whoever waits for an answer, `answers` what is answered to them and to people in a channel, `report` what is
 //! shown.
 
 mod access;
 mod answers;
+mod begin;
 mod callers;
 mod choice;
 mod desk;
@@ -27,6 +28,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use holdfast_core::code::Code;
+use holdfast_core::seat::Unusable;
+use holdfast_core::status::ChannelNotice;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,8 +66,10 @@ pub(crate) struct Post {
 pub(crate) enum News {
     /// After [`Forwarder::leave`]: everything is finished or kept for the next holder. It has ended.
     Drained,
-    /// It cannot begin; why. It may later. It has ended.
-    Broken(String),
+    /// What the seat keeps is open; it waits for the bot.
+    Opened,
+    /// It cannot begin or go on; why. It has ended.
+    Broken(Unusable),
     /// The service does not know the bot any more; why. It has ended.
     Failed(String),
     /// There is a later holder. It has ended.
@@ -72,8 +78,19 @@ pub(crate) enum News {
     Doubt,
     /// Somebody else posts as this bot.
     Stranger,
-    /// The store was damaged and is kept there; it was begun anew.
-    SetAside(PathBuf),
+    /// Something happened that people shall find later; what.
+    Noticed(ChannelNotice, String),
+    /// The store was damaged and was begun anew.
+    SetAside(SetAside),
+}
+
+/// A damaged store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SetAside {
+    /// Where it is kept.
+    pub to: PathBuf,
+    /// Messages that waited to be posted, and those that waited for their agents; where that could still be read.
+    pub waited: Option<(u64, u64)>,
 }
 
 /// Orders of the seat.
@@ -96,23 +113,21 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Begins to serve with a connection.
-    pub(crate) fn serve(post: Post, means: Means, heard: mpsc::Receiver<Event>) -> Forwarder {
+    /// Opens what the seat keeps, tells [`News::Opened`], and serves from the first connection on.
+    pub(crate) fn open(post: Post, means: Means) -> Forwarder {
         let (orders, ordered) = mpsc::unbounded_channel();
         let cut = CancellationToken::new();
         let told = Arc::clone(&post.told);
         let serves = AssertUnwindSafe(run::run(post, means, ordered, cut.clone())).catch_unwind();
         let task = tokio::spawn(async move {
             if serves.await.is_err() {
-                told(News::Broken("it failed unexpectedly".to_owned()));
+                told(News::Broken(Unusable::for_now(Code::InternalError, "it failed unexpectedly")));
             }
         });
-        let forwarder = Forwarder { orders, cut, task };
-        forwarder.connected(heard);
-        forwarder
+        Forwarder { orders, cut, task }
     }
 
-    /// The bot hears again.
+    /// The bot hears, again perhaps.
     pub(crate) fn connected(&self, heard: mpsc::Receiver<Event>) {
         // It may have ended by itself, here and below.
         let _ = self.orders.send(Order::Connected(heard));

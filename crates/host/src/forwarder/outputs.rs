@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_core::chat::inbox::Undelivered;
 use holdfast_core::chat::{ChannelId, Draft, MessageId, SendError, asks, inbox, outbox, signs};
 use holdfast_core::limits;
+use holdfast_core::status::ChannelNotice;
 use holdfast_core::time::Now;
 
 use super::desk::CannotAsk;
@@ -91,21 +92,27 @@ impl Shell {
         match told {
             Told::ChannelParked(channel, why) => {
                 tracing::warn!(%channel, "nothing is posted in this channel until a person lets it: {why}");
+                self.notice(ChannelNotice::Parked, format!("nothing is posted in channel {channel}: {why}"));
                 self.callers.refused(|_, c| *c == channel, &why);
                 self.asks.handle(now, asks::Input::Parked(channel));
             }
             Told::Parked(key, why) => {
                 tracing::warn!(%key, "a message is refused: {why}");
+                self.notice(ChannelNotice::Refused, format!("a message is refused: {why}"));
                 self.callers.refused(|k, _| *k == key, &why);
                 self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Unknown(key, why) => {
                 tracing::warn!(%key, "whether a message was posted is unknown: {why}");
+                self.notice(ChannelNotice::Unknown, format!("whether a message was posted is unknown: {why}"));
                 self.callers.refused(|k, _| *k == key, &why);
                 self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Skipped(channel, entries) => {
                 tracing::warn!(%channel, entries, "entries are not posted: they are too old or too many");
+                let text =
+                    format!("{entries} entries are not posted in channel {channel}: they are too old or too many");
+                self.notice(ChannelNotice::Skipped, text);
                 *self.skipped.entry(channel).or_default() += entries;
             }
             Told::NoLane(channel) => {
@@ -113,6 +120,10 @@ impl Shell {
                 self.asks.handle(now, asks::Input::Parked(channel));
             }
         }
+    }
+
+    fn notice(&self, notice: ChannelNotice, text: String) {
+        (self.post.told)(News::Noticed(notice, text));
     }
 
     pub(super) fn inbox_output(&mut self, now: Now, output: inbox::Output) {

@@ -60,11 +60,15 @@ pub(crate) async fn accept(listener: &mut UnixListener) -> io::Result<UnixStream
 
 /// Connects to a process of this user, and says which it is where the system tells.
 pub(crate) async fn connect(path: &Path) -> io::Result<(UnixStream, Option<u32>)> {
-    let found = fs::symlink_metadata(path)?;
-    if !found.file_type().is_socket() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a socket"));
-    }
-    let (short, _open) = reach(path)?;
+    let wanted = path.to_path_buf();
+    let looked = tokio::task::spawn_blocking(move || {
+        let found = fs::symlink_metadata(&wanted)?;
+        if !found.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a socket"));
+        }
+        reach(&wanted)
+    });
+    let (short, _open) = looked.await.map_err(io::Error::other)??;
     let stream = UnixStream::connect(short).await?;
     match same_user(&stream)? {
         Some(pid) => Ok((stream, pid)),

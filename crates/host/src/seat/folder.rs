@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdfast_core::code::Code;
 use holdfast_core::limits;
-use holdfast_core::seat::{Advert, ConnId, LockTry, Look, Record, Reserved, Taker};
+use holdfast_core::seat::{Advert, ConnId, LockTry, Look, Record, Reserved, Taker, Unusable};
 use sha2::{Digest as _, Sha256};
 
 use super::process::{self, Proof};
@@ -33,11 +34,9 @@ pub(super) fn place(state: &Path, service: &str, bot: &str) -> PathBuf {
 }
 
 impl Folder {
-    /// Makes the folder, for this user alone.
-    pub(super) fn open(path: PathBuf, me: Taker) -> Result<Folder, FileError> {
-        files::make_dir(&path)?;
-        files::own_dir(&path)?;
-        Ok(Folder { path, me, held: None })
+    /// The folder is made when the lock is first tried.
+    pub(super) fn new(path: PathBuf, me: Taker) -> Folder {
+        Folder { path, me, held: None }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -60,21 +59,22 @@ impl Folder {
     pub(super) fn try_lock(&mut self) -> LockTry {
         match self.lock() {
             Ok(tried) => tried,
-            Err(error) => LockTry::Broken(error.to_string()),
+            Err(why) => LockTry::Broken(why),
         }
     }
 
-    fn lock(&mut self) -> Result<LockTry, FileError> {
+    fn lock(&mut self) -> Result<LockTry, Unusable> {
+        files::make_dir(&self.path).and_then(|()| files::own_dir(&self.path)).map_err(unusable)?;
         // Looked at before, so that who waits never stands in the way of the one it is kept for.
         if self.record()?.kept_from(&self.me.instance, unix_ms()) {
             return Ok(LockTry::Reserved);
         }
         let path = self.lock_file();
-        let file = files::open(&path)?;
+        let file = files::open(&path).map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Ok(LockTry::Held),
-            Err(std::fs::TryLockError::Error(e)) => return Err(FileError::io(&path)(e)),
+            Err(std::fs::TryLockError::Error(e)) => return Err(unusable(FileError::io(&path)(e))),
         }
         // Replaced between opening and locking: somebody else may lock the new one.
         if !same_file(&file, &path) {
@@ -89,27 +89,30 @@ impl Folder {
         Ok(LockTry::Ours { last: record.generation })
     }
 
-    fn record(&self) -> Result<Record, FileError> {
+    fn record(&self) -> Result<Record, Unusable> {
         let path = self.record_file();
         match files::read(&path, limits::SEAT_LINE_MAX) {
             Err(e) if e.is_absent() => Ok(Record::default()),
-            Err(e) => Err(e),
+            Err(e) => Err(unusable(e)),
             // Starting over would use a generation twice.
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|_| FileError::NotOurs { path, why: "it is not the generation of a seat" }),
+            Ok(text) => serde_json::from_str(&text).map_err(|_| {
+                let why = FileError::NotOurs { path, why: "it is not the generation of a seat" };
+                Unusable::for_good(Code::IntegrityError, why.to_string())
+            }),
         }
     }
 
     /// Puts a generation on disk, and this process into the lock file.
-    pub(super) fn stamp(&mut self, generation: u64) -> Result<u64, FileError> {
+    pub(super) fn stamp(&mut self, generation: u64) -> Result<u64, Unusable> {
         let lock = self.lock_file();
         let Some(held) = &mut self.held else {
-            return Err(FileError::NotOurs { path: lock, why: "it is not locked" });
+            return Err(unusable(FileError::NotOurs { path: lock, why: "it is not locked" }));
         };
         held.generation = generation;
-        write_record(&self.path.join("generation.json"), &Record { generation, reserved_for: None })?;
+        let record = Record { generation, reserved_for: None };
+        write_record(&self.path.join("generation.json"), &record).map_err(unusable)?;
         let proof = Proof::of_this_process().to_string();
-        rewrite(&mut held.file, &proof).map_err(FileError::io(&lock))?;
+        rewrite(&mut held.file, &proof).map_err(FileError::io(&lock)).map_err(unusable)?;
         Ok(generation)
     }
 
@@ -126,15 +129,22 @@ impl Folder {
         }
     }
 
+    /// Whether the lock is ours and the disk knows no later generation.
+    pub(super) fn holds(&self, generation: u64) -> bool {
+        matches!(self.look(None), Look::Intact { generation: now, .. } if now <= generation)
+    }
+
     /// Lets go, and keeps the seat for one process for a moment.
     pub(super) fn unlock(&mut self, taker: Option<&Taker>) {
         let Some(mut held) = self.held.take() else { return };
         let until = unix_ms() + u64::try_from(limits::SEAT_RESERVED.as_millis()).unwrap_or_default();
         let reserved_for = taker.map(|t| Reserved { instance: t.instance.clone(), until });
-        let told = write_record(&self.record_file(), &Record { generation: held.generation, reserved_for })
-            .and_then(|()| files::remove(&self.advert_file()));
-        if let Err(e) = told {
-            tracing::warn!("the seat's folder cannot be written: {e}");
+        let written = write_record(&self.record_file(), &Record { generation: held.generation, reserved_for });
+        // The one does not depend on the other: a full disk still lets a file be removed.
+        for told in [written, files::remove(&self.advert_file())] {
+            if let Err(e) = told {
+                tracing::warn!("the seat's folder cannot be written: {e}");
+            }
         }
         // Whoever locks it next must not be taken for this process. The lock goes with the file.
         let _ = rewrite(&mut held.file, "");
@@ -167,6 +177,25 @@ impl Folder {
         let file = files::open(&self.lock_file()).ok()?;
         file.take(limits::SEAT_LINE_MAX as u64).read_to_string(&mut text).ok()?;
         text.parse().ok()
+    }
+}
+
+/// Why a file of the seat cannot be used, and whether that may pass by itself.
+pub(super) fn unusable(error: FileError) -> Unusable {
+    use std::io::ErrorKind;
+    let reason = error.to_string();
+    match &error {
+        FileError::NotOurs { .. } => Unusable::for_good(Code::PermissionDenied, reason),
+        FileError::Io { path, source } => match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Unusable::for_now(Code::StorageFull, format!("the disk of {} is full", path.display()))
+            }
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory => {
+                Unusable::for_good(Code::PermissionDenied, reason)
+            }
+            ErrorKind::Unsupported => Unusable::for_good(Code::Unavailable, reason),
+            _ => Unusable::for_now(Code::Unavailable, reason),
+        },
     }
 }
 
@@ -208,7 +237,7 @@ mod tests {
     }
 
     fn folder(at: &Path, instance: &str) -> Folder {
-        Folder::open(at.to_path_buf(), Taker { instance: id(instance), pid: 1 }).unwrap()
+        Folder::new(at.to_path_buf(), Taker { instance: id(instance), pid: 1 })
     }
 
     #[test]
@@ -271,11 +300,16 @@ mod tests {
         }
         files::replace(&a.record_file(), b"7").unwrap();
         let LockTry::Broken(why) = a.try_lock() else { panic!() };
-        assert!(why.ends_with("generation.json: not used, because it is not the generation of a seat"), "{why}");
+        assert!(
+            why.reason.ends_with("generation.json: not used, because it is not the generation of a seat"),
+            "{why:?}"
+        );
+        assert_eq!((why.code, why.for_good), (Code::IntegrityError, true));
         files::remove(&a.record_file()).unwrap();
         std::os::unix::fs::symlink("/dev/null", a.lock_file()).unwrap();
         let LockTry::Broken(why) = a.try_lock() else { panic!() };
-        assert!(why.ends_with("it is a symbolic link"), "{why}");
+        assert!(why.reason.ends_with("it is a symbolic link"), "{why:?}");
+        assert_eq!((why.code, why.for_good), (Code::PermissionDenied, true));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The seat's shell: the lock, the socket between processes, and the connection to the chat service, moved by
 //! [`holdfast_core::seat::Seat`].
 
+mod disk;
 mod door;
 mod folder;
 mod process;
 mod run;
 mod serve;
 mod show;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;

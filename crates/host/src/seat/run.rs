@@ -7,22 +7,23 @@ use std::time::Duration;
 use holdfast_core::id::SeatId;
 use holdfast_core::limits;
 use holdfast_core::seat::{
-    Advert, Answer, Ask, ConnId, Failed, Heard, Input, LockTry, Look, Output, PeerId, Seat, Taker, Want,
+    Advert, Answer, Ask, ConnId, Failed, Heard, Input, Look, Output, PeerId, Seat, Taker, Unusable, Want,
 };
 use holdfast_core::status::{ForwarderStatus, SeatState};
 use holdfast_core::time::Now;
-use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+use super::disk::OnDisk;
 use super::door::{Asked, Door, Line};
-use super::folder::{self, Folder};
+use super::folder::{self, Folder, unusable};
 use super::process::{self, Proof};
 use super::serve::Conn;
 use super::show::{self, Shown};
 use super::{SeatHandle, SeatOptions};
 use crate::channel::ChannelBackend;
 use crate::engines::machine_name;
+use crate::files::FileError;
 use crate::forwarder::{Forwarder, Means, News, idle};
 use crate::link::clock::Turns;
 use crate::status_hub::{StatusHub, unix_ms};
@@ -53,8 +54,7 @@ pub(super) struct Run {
     turns: Turns,
     pub(super) backend: Arc<dyn ChannelBackend>,
     me: Taker,
-    /// Absent when the folder cannot be used; then why.
-    pub(super) folder: Result<Arc<Mutex<Folder>>, String>,
+    pub(super) disk: OnDisk,
     door: Option<Door>,
     door_sender: mpsc::Sender<Asked>,
     peers: HashMap<PeerId, mpsc::Sender<Answer>>,
@@ -64,6 +64,10 @@ pub(super) struct Run {
     pub(super) means: Means,
     /// What serves while the seat is held, since it first served; by number.
     pub(super) forwarder: Option<(u64, Forwarder)>,
+    /// What a forwarder opens the store for.
+    pub(super) opening: Option<ConnId>,
+    /// What is being finished.
+    pub(super) leaving: Option<ConnId>,
     /// Boot time until which a stranger's use of the bot is worth a warning.
     pub(super) stranger: Option<Duration>,
     /// The question that is under way, and who was reached by it.
@@ -81,14 +85,14 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
     rand::fill(&mut random[..]);
     let me = Taker { instance: SeatId::mint(random), pid: std::process::id() };
     let place = folder::place(&options.state, &options.service, &options.bot);
-    let folder = Folder::open(place, me.clone()).map(|f| Arc::new(Mutex::new(f))).map_err(|e| e.to_string());
+    let disk = OnDisk::new(place, me.clone());
     let (events, inbox) = mpsc::unbounded_channel();
     let (door_sender, asked) = mpsc::channel(limits::SEAT_PEERS);
     let machine = Seat::new(now, rand::random());
     let (shown, status) = Shown::new(now, &options, &machine.snapshot(now), hub);
     let view = options.means.desk.view();
     let run = Run {
-        folder,
+        disk,
         me,
         door: None,
         door_sender,
@@ -98,6 +102,8 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
         conn: None,
         means: options.means,
         forwarder: None,
+        opening: None,
+        leaving: None,
         stranger: None,
         asking: None,
         reached: None,
@@ -224,50 +230,56 @@ impl Run {
     async fn output(&mut self, output: Output) -> Option<Input> {
         match output {
             Output::TryLock => {
-                let tried = self.on_disk(Folder::try_lock).await;
-                return Some(Input::Lock(tried.unwrap_or_else(LockTry::Broken)));
+                return Some(Input::Lock(self.disk.try_lock().await));
             }
             Output::Stamp(generation) => return Some(Input::Stamped(self.stamp(generation).await)),
             Output::Look(connected) => {
-                let look = self.on_disk(move |folder| folder.look(connected)).await;
-                return Some(Input::Looked(look.unwrap_or(Look::Replaced)));
+                return Some(Input::Looked(self.look(connected).await));
             }
+            Output::Open(conn, generation) => return self.open(conn, generation),
             Output::Connect(conn) => {
                 self.ready(false).await;
                 self.connect(conn);
             }
-            Output::Serve(conn, generation) => {
-                self.serve(conn, generation);
+            Output::Serve(conn, _) => {
+                self.serve(conn);
                 self.ready(true).await;
             }
-            Output::Leave(_) => match &self.forwarder {
-                Some((_, forwarder)) => forwarder.leave(),
-                None => self.part(),
-            },
+            Output::Leave(conn) => {
+                self.leaving = Some(conn);
+                match &self.forwarder {
+                    Some((_, forwarder)) => forwarder.leave(),
+                    None => self.part(),
+                }
+            }
             Output::Cut(_) => self.cut().await,
             Output::Unlock(taker) => {
                 self.cut().await;
-                if let Some(door) = self.door.take() {
-                    door.close();
-                }
+                let door = self.door.take();
                 self.advert = None;
-                let _ = self.on_disk(move |folder| folder.unlock(taker.as_ref())).await;
+                let unlock = move |folder: &mut Folder| {
+                    if let Some(door) = door {
+                        door.close();
+                    }
+                    folder.unlock(taker.as_ref());
+                };
+                self.disk.finish(unlock).await;
             }
             Output::Abandon => {
                 self.cut().await;
                 self.door = None;
                 self.advert = None;
-                let _ = self.on_disk(Folder::abandon).await;
+                self.disk.finish(Folder::abandon).await;
             }
             Output::Ask => self.ask(),
             Output::HangUp => self.hang_up(),
             Output::Kill => {
                 let reached = self.reached;
-                let killed = self.on_disk(move |folder| match folder.locker() {
+                let killed = self.disk.act(move |folder| match folder.locker() {
                     Some(proof) => proof.kill(reached),
                     None => Err("it cannot be told which process holds the seat".into()),
                 });
-                let killed = killed.await.and_then(|result| result);
+                let killed = killed.await.map_err(|why| why.reason).and_then(|result| result);
                 tracing::warn!(?killed, "a person asked to end the process that holds the seat");
                 return Some(Input::Killed(killed));
             }
@@ -278,27 +290,28 @@ impl Run {
                     let _ = answers.try_send(answer);
                 }
             }
-            Output::Told(told) => show::tell(&told),
+            Output::Told(told) => self.shown.tell(&told),
             Output::Changed => {}
         }
         None
     }
 
-    /// Does something with the folder, off the runtime's threads.
-    pub(super) async fn on_disk<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Folder) -> T + Send + 'static,
-    ) -> Result<T, String> {
-        let folder = Arc::clone(self.folder.as_ref().map_err(Clone::clone)?);
-        tokio::task::spawn_blocking(move || act(&mut folder.lock())).await.map_err(|e| e.to_string())
+    pub(super) async fn look(&self, connected: Option<ConnId>) -> Look {
+        self.disk.act(move |folder| folder.look(connected)).await.unwrap_or(Look::Unknown { connected })
     }
 
-    async fn stamp(&mut self, generation: u64) -> Result<u64, String> {
-        self.on_disk(move |folder| folder.stamp(generation)).await?.map_err(|e| e.to_string())?;
-        let folder = self.folder.as_ref().map_err(Clone::clone)?.lock().path().to_path_buf();
-        let door = Door::open(&folder, self.door_sender.clone());
-        self.door = Some(door.map_err(|e| format!("other processes could not ask for the seat: {e}"))?);
-        let proof = Proof::of_this_process();
+    async fn stamp(&mut self, generation: u64) -> Result<u64, Unusable> {
+        let sender = self.door_sender.clone();
+        let stamp = move |folder: &mut Folder| {
+            folder.stamp(generation)?;
+            let door = Door::open(folder.path(), sender).map_err(FileError::io(folder.path())).map_err(|error| {
+                let Unusable { code, reason, for_good } = unusable(error);
+                Unusable { code, reason: format!("other processes could not ask for the seat: {reason}"), for_good }
+            })?;
+            Ok::<_, Unusable>((door, Proof::of_this_process()))
+        };
+        let (door, proof) = self.disk.act(stamp).await??;
+        self.door = Some(door);
         self.advert = Some(Advert {
             instance: self.me.instance.clone(),
             pid: proof.pid,
@@ -335,14 +348,13 @@ impl Run {
     async fn advertise(&self) {
         if let Some(advert) = self.advert.clone() {
             // An advert is only for people.
-            let _ = self.on_disk(move |folder| folder.advertise(&advert)).await;
+            let _ = self.disk.act(move |folder| folder.advertise(&advert)).await;
         }
     }
 
     fn ask(&mut self) {
         self.hang_up();
-        let Ok(folder) = &self.folder else { return };
-        let folder = folder.lock().path().to_path_buf();
+        let folder = self.disk.path().to_path_buf();
         self.minted += 1;
         let (question, events) = (self.minted, self.events.clone());
         let ask = Ask::Take { taker: self.me.clone() };
@@ -378,7 +390,7 @@ impl Run {
     async fn publish(&mut self, now: Now) {
         let mut view = self.machine.snapshot(now);
         if self.shown.wonders(now, &view) {
-            let other = self.on_disk(|folder| folder.advertised()).await;
+            let other = self.disk.act(|folder| folder.advertised()).await;
             self.shown.learns(now, other.ok().flatten());
         }
         if self.forwarder.is_none() {

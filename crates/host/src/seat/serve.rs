@@ -37,12 +37,22 @@ impl Run {
                 self.part();
                 None
             }
-            News::Broken(reason) => self.give_up(Failed::ForNow { reason, after: None }).await,
+            News::Opened => self.opening.take().map(|conn| Input::Opened(conn, Ok(()))),
+            News::Broken(why) => match self.opening.take() {
+                Some(conn) => {
+                    tracing::warn!(code = why.code.as_str(), "the seat's store is not open: {}", why.reason);
+                    // It has ended.
+                    self.forwarder = None;
+                    Some(Input::Opened(conn, Err(why)))
+                }
+                None => self.give_up(Failed::ForNow { reason: why.reason, after: None }).await,
+            },
             News::Failed(reason) => self.give_up(Failed::ForGood(reason)).await,
             News::Superseded(generation) => Some(Input::Looked(Look::Intact { generation, connected: None })),
-            News::Doubt => {
-                let look = self.on_disk(|folder| folder.look(None)).await;
-                Some(Input::Looked(look.unwrap_or(Look::Replaced)))
+            News::Doubt => Some(Input::Looked(self.look(None).await)),
+            News::Noticed(notice, text) => {
+                self.shown.noticed(notice, &text);
+                None
             }
             News::SetAside(to) => {
                 self.shown.set_aside(&to);
@@ -67,39 +77,46 @@ impl Run {
         self.conn.as_ref().is_some_and(|open| open.id == conn)
     }
 
-    /// Serves with a connection that counts.
-    pub(super) fn serve(&mut self, conn: ConnId, generation: u64) {
-        let Some(heard) = self.conn.as_mut().filter(|open| open.id == conn).and_then(|open| open.heard.take()) else {
-            return;
-        };
-        if let Some((_, forwarder)) = &self.forwarder {
-            return forwarder.connected(heard);
+    /// Opens what the seat keeps, if it is not open yet.
+    pub(super) fn open(&mut self, conn: ConnId, generation: u64) -> Option<Input> {
+        if self.forwarder.is_some() {
+            return Some(Input::Opened(conn, Ok(())));
         }
-        let Ok(folder) = self.folder.clone() else { return };
         self.minted += 1;
         let (number, events) = (self.minted, self.events.clone());
-        let place = folder.lock().path().to_path_buf();
         let post = Post {
             backend: Arc::clone(&self.backend),
-            folder: place,
+            folder: self.disk.path().to_path_buf(),
             generation,
-            holds: Arc::new(
-                move || matches!(folder.lock().look(None), Look::Intact { generation: now, .. } if now <= generation),
-            ),
+            holds: Arc::new(self.disk.holds(generation)),
             told: Arc::new(move |news| tell(&events, Event::Forwarder(number, news))),
         };
-        self.forwarder = Some((number, Forwarder::serve(post, self.means.clone(), heard)));
+        self.opening = Some(conn);
+        self.forwarder = Some((number, Forwarder::open(post, self.means.clone())));
+        None
     }
 
-    /// Ends the connection and tells when that is done.
+    /// Serves with a connection that counts.
+    pub(super) fn serve(&mut self, conn: ConnId) {
+        let heard = self.conn.as_mut().filter(|open| open.id == conn).and_then(|open| open.heard.take());
+        if let (Some(heard), Some((_, forwarder))) = (heard, &self.forwarder) {
+            forwarder.connected(heard);
+        }
+    }
+
+    /// Ends the connection, if there is one, and tells when that is done.
     pub(super) fn part(&mut self) {
-        let Some(conn) = self.conn.take() else { return };
+        let (conn, left) = (self.conn.take(), self.leaving.take());
         let events = self.events.clone();
         tokio::spawn(async move {
-            conn.task.abort();
-            // It has ended either way.
-            let _ = conn.task.await;
-            tell(&events, Event::Left(conn.id));
+            if let Some(conn) = conn {
+                conn.task.abort();
+                // It has ended either way.
+                let _ = conn.task.await;
+            }
+            if let Some(left) = left {
+                tell(&events, Event::Left(left));
+            }
         });
     }
 
@@ -108,6 +125,7 @@ impl Run {
         if let Some(conn) = self.conn.take() {
             conn.task.abort();
         }
+        (self.opening, self.leaving) = (None, None);
         if let Some((_, forwarder)) = self.forwarder.take() {
             forwarder.cut().await;
         }

@@ -1,16 +1,16 @@
 //! What readers see of the seat: status, warnings, and lines in the log.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::limits;
 use holdfast_core::seat::{Advert, SeatView, Told};
-use holdfast_core::status::{ForwarderStatus, SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
+use holdfast_core::status::{ChannelNotice, ForwarderStatus, SeatHolder, SeatState, SeatStatus, UnixMs, WarningCode};
 use holdfast_core::time::Now;
 use tokio::sync::watch;
 
 use super::SeatOptions;
+use crate::forwarder::SetAside;
 use crate::status_hub::{StatusHub, unix_ms};
 
 /// What is wrong with the seat, if anything, in a fixed order.
@@ -72,10 +72,40 @@ impl Shown {
         self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK)
     }
 
+    /// Said once, when it happens: in the log and in the timeline.
+    pub(super) fn tell(&self, told: &Told) {
+        let bot = &self.bot;
+        let (notice, text) = match told {
+            Told::Acquired { generation } => {
+                tracing::info!(generation, "this process has the seat and speaks for the bot");
+                (ChannelNotice::Acquired, format!("this process speaks for bot {bot}, generation {generation}"))
+            }
+            Told::Superseded { generation } => {
+                tracing::warn!(generation, "another process has the seat now");
+                (ChannelNotice::Superseded, format!("another process has the seat of bot {bot} now"))
+            }
+            Told::Failed { reason } => {
+                tracing::warn!("the seat was given up: {reason}");
+                (ChannelNotice::Failed, format!("the seat of bot {bot} was given up: {reason}"))
+            }
+        };
+        self.hub.noticed(notice, &text);
+    }
+
+    /// What a forwarder has to say.
+    pub(super) fn noticed(&self, notice: ChannelNotice, text: &str) {
+        self.hub.noticed(notice, text);
+    }
+
     /// The seat's store was damaged. That stands until the channel is set up anew, or the process ends.
-    pub(super) fn set_aside(&self, to: &Path) {
+    pub(super) fn set_aside(&self, SetAside { to, waited }: &SetAside) {
+        let waited = match waited {
+            Some((out, inside)) => format!("{out} messages waited to be posted and {inside} for their agents"),
+            None => "how many messages waited cannot be told".to_owned(),
+        };
         let text = format!(
-            "what waited in bot {}'s channels is forgotten: its store was damaged, and is kept as {}",
+            "what waited in bot {}'s channels is forgotten, and transcripts are followed from their ends on: its store was \
+             damaged, and is kept as {}; {waited}",
             self.bot,
             to.display()
         );
@@ -133,6 +163,7 @@ fn status_of(service: &str, bot: &str, calendar: UnixMs, view: &SeatView) -> Sea
         waiting: 0,
         last_sent: None,
         reason: view.reason.clone(),
+        code: view.code,
         next_try_at: view.next_try.map(at),
         frozen: view.frozen,
     }
@@ -155,7 +186,10 @@ fn warnings(status: &SeatStatus, used_elsewhere: bool, passing: &ForwarderStatus
     let held = (troubles > 0).then(|| {
         format!("{troubles} messages were refused or are perhaps posted; `holdfast channel retry` sends them again")
     });
-    let stuck = passing.stuck.as_ref().map(|why| format!("nothing passes through bot {bot}'s channels: {why}"));
+    let waits = status.code.filter(|_| status.next_try_at.is_some());
+    let waits = waits.map(|code| format!("{reason} ({}); it is tried again by itself", code.as_str()));
+    let stuck = passing.stuck.clone().or(waits);
+    let stuck = stuck.map(|why| format!("nothing passes through bot {bot}'s channels: {why}"));
     [
         (WarningCode::SeatFailed, failed),
         (WarningCode::SeatFrozen, frozen),
@@ -176,13 +210,5 @@ pub(super) fn named(passing: &ForwarderStatus) -> (Option<String>, Option<String
             (Some(channel), binding.transcript.clone())
         }
         None => (None, None),
-    }
-}
-
-pub(super) fn tell(told: &Told) {
-    match told {
-        Told::Acquired { generation } => tracing::info!(generation, "this process has the seat and speaks for the bot"),
-        Told::Superseded { generation } => tracing::warn!(generation, "another process has the seat now"),
-        Told::Failed { reason } => tracing::warn!("the seat was given up: {reason}"),
     }
 }

@@ -47,7 +47,7 @@ async fn a_step_reaches_those_who_listen_and_those_who_ask_later() {
         summary: Some("src/main.rs".into()),
     });
     let heard = coming.recv().await.unwrap();
-    assert_eq!((heard.call, heard.step, heard.seq), (id, Step::Received, 0));
+    assert_eq!((heard.call, heard.step, heard.seq), (Some(id), Step::Received, 0));
     assert_eq!(hub.steps(0).0[0].summary.as_deref(), Some("src/main.rs"));
     assert_eq!(hub.steps(1).0, vec![]);
 }

@@ -43,6 +43,7 @@ pub(in crate::desktop) fn seat(state: SeatState) -> SeatStatus {
         waiting: 0,
         last_sent: None,
         reason: None,
+        code: None,
         next_try_at: None,
         frozen: false,
     }

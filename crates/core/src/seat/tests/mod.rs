@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::*;
+use crate::code::Code;
 use crate::id::SeatId;
 use crate::limits;
 use crate::status::SeatState;
@@ -17,6 +18,10 @@ pub(super) const S: Duration = Duration::from_secs(1);
 
 fn id(at: usize) -> SeatId {
     SeatId::mint([at as u8; SeatId::RANDOM_BYTES])
+}
+
+pub(super) fn no_room() -> Unusable {
+    Unusable::for_now(Code::StorageFull, "the disk is full")
 }
 
 /// What the processes share.
@@ -30,6 +35,10 @@ pub(super) struct Disk {
     listens: Option<usize>,
     /// Which process life stamped which generation.
     stamped: BTreeMap<u64, u64>,
+    /// Nothing can be written.
+    pub(super) full: bool,
+    /// Nothing is answered.
+    pub(super) silent: bool,
 }
 
 #[derive(Debug)]
@@ -41,7 +50,10 @@ pub(super) struct Process {
     inbox: VecDeque<Input>,
     /// The ask that is under way.
     asking: Option<u64>,
+    pub(super) opened: bool,
     pub(super) trying: Option<ConnId>,
+    /// How often it connected.
+    pub(super) logins: usize,
     pub(super) leaving: Option<ConnId>,
     pub(super) serving: Option<(ConnId, u64)>,
     pub(super) told: Vec<Told>,
@@ -57,7 +69,9 @@ impl Process {
             locked: None,
             inbox: VecDeque::new(),
             asking: None,
+            opened: false,
             trying: None,
+            logins: 0,
             leaving: None,
             serving: None,
             told: Vec::new(),
@@ -200,6 +214,7 @@ impl World {
             Output::TryLock => {
                 let me = id(at);
                 return Some(Input::Lock(match self.disk.locks.get(&file) {
+                    _ if self.disk.full => LockTry::Broken(no_room()),
                     _ if self.disk.record.kept_from(&me, wall) => LockTry::Reserved,
                     Some(_) => LockTry::Held,
                     None => {
@@ -212,6 +227,9 @@ impl World {
             Output::Stamp(generation) => {
                 assert_eq!(self.disk.locks.get(&file), Some(&at), "only who holds the lock writes");
                 assert!(generation > self.disk.record.generation);
+                if self.disk.full {
+                    return Some(Input::Stamped(Err(no_room())));
+                }
                 self.disk.record = Record { generation, reserved_for: None };
                 let before = self.disk.stamped.insert(generation, self.all[at].life);
                 assert_eq!(before, None, "generation {generation} was used before");
@@ -221,13 +239,26 @@ impl World {
             Output::Look(connected) => {
                 let generation = self.disk.record.generation;
                 let intact = self.all[at].locked == Some(file);
-                let look = if intact { Look::Intact { generation, connected } } else { Look::Replaced };
+                let look = if self.disk.silent {
+                    Look::Unknown { connected }
+                } else if intact {
+                    Look::Intact { generation, connected }
+                } else {
+                    Look::Replaced
+                };
                 return Some(Input::Looked(look));
             }
+            Output::Open(conn, generation) => {
+                assert_eq!(self.disk.stamped.get(&generation), Some(&self.all[at].life));
+                self.all[at].opened = !self.disk.full;
+                return Some(Input::Opened(conn, if self.disk.full { Err(no_room()) } else { Ok(()) }));
+            }
             Output::Connect(conn) => {
+                assert!(std::mem::take(&mut self.all[at].opened), "what it keeps is opened before it logs in");
                 assert!(self.owns_a_lock(at), "it connects only with the lock");
                 assert_eq!(self.all[at].serving, None);
                 self.all[at].trying = Some(conn);
+                self.all[at].logins += 1;
             }
             Output::Serve(conn, generation) => {
                 assert_eq!(self.all[at].locked, Some(file), "it serves only with the lock");

@@ -17,6 +17,8 @@ enum Op {
     Lost(usize, Failed),
     Left(usize),
     ReplaceLock,
+    Full(bool),
+    Silent(bool),
     Pass(u64),
 }
 
@@ -45,6 +47,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (at.clone(), why).prop_map(|(at, why)| Op::Lost(at, why)),
         4 => at.prop_map(Op::Left),
         1 => Just(Op::ReplaceLock),
+        2 => any::<bool>().prop_map(Op::Full),
+        1 => any::<bool>().prop_map(Op::Silent),
         6 => (0u64..12_000).prop_map(Op::Pass),
     ]
 }
@@ -80,7 +84,10 @@ impl World {
                     self.input(at, Input::Left(conn));
                 }
             }
+            Op::Full(full) => self.disk.full = full,
+            Op::Silent(silent) => self.disk.silent = silent,
             Op::ReplaceLock => {
+                self.disk.silent = false;
                 self.replace_lock();
                 // Until every holder that runs has looked, two files are locked; a generation is still one holder's.
                 self.pass(limits::SEAT_LOOK);
@@ -134,7 +141,7 @@ proptest! {
         for process in &mut world.all {
             process.frozen = false;
         }
-        world.smooth = true;
+        (world.smooth, world.disk.full, world.disk.silent) = (true, false, false);
         world.pass(S * 300);
         world.check();
         for at in 0..PROCESSES {

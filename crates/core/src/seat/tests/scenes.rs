@@ -312,3 +312,131 @@ fn a_lock_that_is_free_without_a_word_is_found_while_its_holder_is_asked_about()
     world.pass(limits::SEAT_LOOK);
     assert_eq!(world.state(0), SeatState::Off);
 }
+
+#[test]
+fn a_full_disk_is_waited_for_two_to_sixty_seconds_at_a_time_and_the_seat_served_once_there_is_room() {
+    let mut world = World::new(1);
+    world.disk.full = true;
+    world.take(0);
+    let view = world.view(0);
+    assert_eq!(
+        (view.state, view.code, view.reason.as_deref()),
+        (SeatState::Claiming, Some(Code::StorageFull), Some("the disk is full"))
+    );
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let view = world.view(0);
+        let wait = view.next_try.unwrap() - world.now.boot;
+        waits.push(wait);
+        world.pass(wait + MS);
+    }
+    assert!(waits[0] >= S * 2 && waits[0] <= S * 4, "{waits:?}");
+    assert!(waits[11] >= S * 30 && waits[11] <= S * 60, "{waits:?}");
+    world.disk.full = false;
+    world.pass(S * 60);
+    let view = world.view(0);
+    assert_eq!((view.state, view.code, view.reason), (SeatState::Serving, None, None));
+    assert_eq!(world.all[0].told, [acquired(1)], "nobody had given up");
+}
+
+#[test]
+fn a_person_need_not_wait_for_the_next_look_at_a_full_disk_and_may_let_go_of_it() {
+    let mut world = World::new(1);
+    world.disk.full = true;
+    world.take(0);
+    world.pass(S * 600);
+    world.disk.full = false;
+    world.take(0);
+    assert_eq!(world.state(0), SeatState::Serving);
+    world.input(0, Input::Release);
+    world.disk.full = true;
+    world.take(0);
+    world.input(0, Input::Release);
+    world.disk.full = false;
+    world.pass(S * 600);
+    assert_eq!((world.state(0), world.view(0).next_try), (SeatState::Off, None));
+}
+
+#[test]
+fn who_waits_for_a_seat_on_a_full_disk_still_waits_for_it_when_there_is_room() {
+    let mut world = World::new(2);
+    world.take(0);
+    world.input(1, Input::Want(Want::Wait));
+    world.disk.full = true;
+    world.pass(S * 5);
+    assert_eq!((world.state(1), world.view(1).code), (SeatState::Standby, Some(Code::StorageFull)));
+    assert_eq!(world.state(0), SeatState::Serving, "who serves goes on");
+    world.disk.full = false;
+    world.pass(S * 60);
+    let view = world.view(1);
+    assert_eq!(
+        (view.state, view.code, view.reason.as_deref()),
+        (SeatState::Standby, None, Some("another process holds the seat"))
+    );
+    world.kill(0);
+    world.pass(S * 2);
+    assert_eq!(world.state(1), SeatState::Serving);
+}
+
+#[test]
+fn with_a_store_that_cannot_be_opened_nobody_logs_in() {
+    let mut world = World::new(2);
+    world.smooth = false;
+    world.take(0);
+    let conn = world.all[0].trying.take().unwrap();
+    world.disk.full = true;
+    world.input(0, Input::Lost(conn, Failed::ForNow { reason: "no network".into(), after: None }));
+    world.pass(S * 600);
+    let view = world.view(0);
+    assert_eq!((view.state, view.code), (SeatState::Connecting, Some(Code::StorageFull)));
+    assert_eq!(world.all[0].logins, 1);
+    assert!(view.next_try.unwrap() <= world.now.boot + S * 60);
+    world.disk.full = false;
+    world.pass(S * 60);
+    assert_eq!((world.all[0].logins, world.view(0).code), (2, None));
+    // Another process is let have it meanwhile.
+    world.smooth = true;
+    world.disk.full = true;
+    let conn = world.all[0].trying.take().unwrap();
+    world.input(0, Input::Lost(conn, Failed::ForNow { reason: "no network".into(), after: None }));
+    world.pass(S * 10);
+    world.disk.full = false;
+    world.take(1);
+    assert_eq!((world.state(0), world.state(1)), (SeatState::Off, SeatState::Serving));
+}
+
+#[test]
+fn a_store_that_only_a_person_can_mend_ends_the_claim_with_its_code() {
+    let mut world = World::new(1);
+    let mut seat = std::mem::replace(&mut world.all[0].seat, Seat::new(world.now, 1));
+    seat.handle(world.now, Input::Want(Want::IfVacant));
+    seat.handle(world.now, Input::Lock(LockTry::Ours { last: 0 }));
+    seat.handle(world.now, Input::Stamped(Ok(1)));
+    let opens = std::iter::from_fn(|| seat.poll_output()).find_map(|output| match output {
+        Output::Open(conn, 1) => Some(conn),
+        _ => None,
+    });
+    let why = Unusable::for_good(Code::InternalError, "a newer Holdfast wrote it");
+    seat.handle(world.now, Input::Opened(opens.unwrap(), Err(why)));
+    let view = seat.snapshot(world.now);
+    assert_eq!((view.state, view.code, view.next_try), (SeatState::Failed, Some(Code::InternalError), None));
+    let rest: Vec<_> = std::iter::from_fn(|| seat.poll_output()).collect();
+    assert!(rest.contains(&Output::Unlock(None)) && !rest.iter().any(|o| matches!(o, Output::Connect(_))), "{rest:?}");
+}
+
+#[test]
+fn a_disk_that_does_not_answer_ends_nothing_and_confirms_nothing() {
+    let mut world = World::new(1);
+    world.smooth = false;
+    world.take(0);
+    world.disk.silent = true;
+    let conn = world.all[0].trying.take().unwrap();
+    world.input(0, Input::Connected(conn));
+    assert_eq!((world.state(0), world.all[0].serving), (SeatState::Connecting, None));
+    world.disk.silent = false;
+    world.pass(limits::SEAT_LOOK);
+    assert_eq!(world.state(0), SeatState::Serving);
+    world.disk.silent = true;
+    world.pass(S * 600);
+    assert_eq!(world.state(0), SeatState::Serving);
+}

@@ -53,18 +53,7 @@ impl Holder {
     pub async fn ask(&self, order: &AskPerson) -> Result<AskAnswer, CommandError> {
         tokio::select! {
             answer = answer(self.request(Method::POST, "/api/channel/ask").json(order)) => answer,
-            () = self.hangs() => Err(CommandError::new("silent", "the running Holdfast does not answer")),
-        }
-    }
-
-    /// Comes when the holder lives and does not answer. One that went ends whatever else is asked of it.
-    async fn hangs(&self) {
-        loop {
-            let asked = answer::<Value>(self.request(Method::GET, "/api/status"));
-            if tokio::time::timeout(limits::ASK_PLACE, asked).await.is_err() {
-                return;
-            }
-            tokio::time::sleep(limits::ASK_PLACE).await;
+            () = self.hangs(limits::ASK_PLACE) => Err(self.silent()),
         }
     }
 

@@ -187,5 +187,5 @@ impl Follower {
 
 /// Whether the same request may succeed later.
 fn is_passing(code: &str) -> bool {
-    matches!(code, "unavailable" | "not_running" | "busy" | "rate_limited" | "storage_full")
+    matches!(code, "unavailable" | "silent" | "not_running" | "busy" | "rate_limited" | "storage_full")
 }

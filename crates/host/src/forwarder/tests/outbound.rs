@@ -267,8 +267,8 @@ async fn a_damaged_store_is_told_and_what_is_said_from_then_on_is_posted() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("channel.sqlite"), vec![7; 8192]).unwrap();
     seat.serve_and_follow().await;
-    let News::SetAside(to) = seat.news().await else { panic!() };
-    assert_eq!(std::fs::read(to).unwrap(), vec![7; 8192]);
+    let News::SetAside(SetAside { to, waited }) = seat.news().await else { panic!() };
+    assert_eq!((std::fs::read(to).unwrap(), waited), (vec![7; 8192], None));
     seat.write(&["a"]);
     seat.service.until("a", |world| world.posts.len() == 1).await;
 }
