@@ -21,10 +21,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::access::access;
+use super::begin;
 use super::callers::Callers;
 use super::desk::Request;
 use super::sources::{Hearing, Sought, Source};
-use super::store::{OpenError, Opened, SeatStore};
+use super::store::{Opened, SeatStore};
 use super::strangers::Strangers;
 use super::{Means, News, Order, Post};
 use crate::channel::Event as Heard;
@@ -130,27 +131,20 @@ pub(super) struct Shell {
 
 /// Opens the store and serves until it is told to leave, cut off, or cannot go on.
 pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedReceiver<Order>, cut: CancellationToken) {
-    let (folder, generation, offers) = (post.folder.clone(), post.generation, means.desk.offers().clone());
-    let open = move || {
-        let opened = SeatStore::open(&folder, generation)?;
-        let courier = Courier::open(&folder, offers);
-        if courier.is_err() {
-            opened.store.close();
-        }
-        Ok::<_, OpenError>(courier.map(|courier| (opened, courier)))
+    let (opened, courier, set_aside) = match begin::open(&post, &means, &cut).await {
+        Ok(all) => all,
+        Err(Some(news)) => return (post.told)(news),
+        Err(None) => return,
     };
-    let opened = tokio::task::spawn_blocking(open).await;
-    let (opened, courier) = match opened {
-        Ok(Ok(Ok(both))) => both,
-        Ok(Ok(Err(why))) => return (post.told)(News::Broken(why)),
-        Ok(Err(OpenError::Superseded(generation))) => return (post.told)(News::Superseded(generation)),
-        Ok(Err(error)) => return (post.told)(News::Broken(error.to_string())),
-        Err(error) => return (post.told)(News::Broken(error.to_string())),
-    };
-    if let Some(to) = opened.set_aside.clone() {
-        (post.told)(News::SetAside(to));
-    }
     let store = opened.store.clone();
+    let heard = match begin::connected(&post, set_aside, &mut orders, &cut).await {
+        Ok(heard) => heard,
+        Err(news) => {
+            courier.close().await;
+            begin::close(store).await;
+            return news.into_iter().for_each(|news| (post.told)(news));
+        }
+    };
     let (events, happened) = mpsc::unbounded_channel();
     let (requests, named) = means.desk.open();
     let mut shell = Shell::new(post, means, opened, courier, events);
@@ -163,15 +157,14 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
     let news = tokio::select! {
         biased;
         () = cut.cancelled() => None,
-        news = shell.serve(&mut orders, requests, happened) => Some(news),
+        news = shell.serve(heard, &mut orders, requests, happened) => Some(news),
     };
     let Shell { post, means, courier, mut doing, sources, .. } = shell;
     means.desk.close();
     doing.shutdown().await;
     drop(sources);
     courier.close().await;
-    // Whatever was handed to the store is still written.
-    let _ = tokio::task::spawn_blocking(move || store.close()).await;
+    begin::close(store).await;
     if let Some(news) = news {
         (post.told)(news);
     }
@@ -227,11 +220,13 @@ impl Shell {
 
     async fn serve(
         &mut self,
+        first: mpsc::Receiver<Heard>,
         orders: &mut mpsc::UnboundedReceiver<Order>,
         mut requests: mpsc::Receiver<Request>,
         mut happened: mpsc::UnboundedReceiver<Event>,
     ) -> News {
-        let mut heard: Option<mpsc::Receiver<Heard>> = None;
+        let mut heard = Some(first);
+        self.asks.handle(self.turns.now(), asks::Input::Serving(true));
         loop {
             let now = self.turns.now();
             let wait = self.turn(now);

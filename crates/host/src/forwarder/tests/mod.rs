@@ -4,6 +4,7 @@ mod fake;
 mod gaps;
 mod inbound;
 mod kills;
+mod notices;
 #[cfg(unix)]
 mod mirrored;
 mod outbound;
@@ -34,6 +35,8 @@ struct Seat {
     generation: u64,
     holds: Arc<AtomicBool>,
     holder: Option<Holder>,
+    /// What the timeline gets.
+    noticed: Arc<parking_lot::Mutex<Vec<(ChannelNotice, String)>>>,
 }
 
 struct Holder {
@@ -62,6 +65,7 @@ impl Seat {
             generation: 0,
             holds: Arc::new(AtomicBool::new(true)),
             holder: None,
+            noticed: Arc::default(),
         }
     }
 
@@ -76,17 +80,22 @@ impl Seat {
         self.generation += 1;
         self.desk.show(idle(&self.config.borrow()));
         let (told, news) = mpsc::unbounded_channel();
-        let holds = Arc::clone(&self.holds);
+        let (holds, kept) = (Arc::clone(&self.holds), Arc::clone(&self.noticed));
         let post = Post {
             backend: Arc::clone(&self.service) as Arc<dyn ChannelBackend>,
             folder: self.folder.path().join("seat"),
             generation: self.generation,
             holds: Arc::new(move || holds.load(Ordering::Relaxed)),
-            told: Arc::new(move |news| drop(told.send(news))),
+            told: Arc::new(move |news| match news {
+                News::Opened => {}
+                News::Noticed(notice, text) => kept.lock().push((notice, text)),
+                news => drop(told.send(news)),
+            }),
         };
         let means = Means { desk: self.desk.clone(), config: self.config.subscribe(), homes: Homes::default() };
         let (events, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
-        let forwarder = Forwarder::serve(post, means, heard);
+        let forwarder = Forwarder::open(post, means);
+        forwarder.connected(heard);
         self.holder = Some(Holder { forwarder, news, events });
     }
 
