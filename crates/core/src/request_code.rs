@@ -11,7 +11,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("in_use", "Another process holds the data folder. The command line ends with 4."),
     ("config_invalid", "`config.toml` cannot be read or written, or says something that is not allowed."),
     ("stopped", "The link is stopped: start it first."),
-    ("silent", "The running Holdfast does not answer."),
+    ("silent", "The running Holdfast does not answer. The command line ends with 4."),
     ("no_relay_here", "The relay is elsewhere: run this where the relay runs."),
     ("failed", "Everything that has no code of its own; the message says what."),
     ("host_refused", "The `Host` of a request is not the local API's."),
