@@ -861,6 +861,7 @@ ui-seat-bot-of = { $bot } at { $backend }
 ui-seat-holder-this = This app, on { $host } (process { $pid })
 ui-seat-holder-other = { $host } (process { $pid })
 ui-seat-never = Nothing yet
+ui-seat-lately = What happened to the channel lately
 ui-seat-state-off = Off
 ui-seat-state-claiming = Taking the seat
 ui-seat-state-connecting = Connecting to the chat service

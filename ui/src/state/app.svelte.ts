@@ -21,6 +21,8 @@ class App {
   refusal = $state.raw<ApiError | null>(null);
   #steps = $state.raw<TimelineEntry[]>([]);
   readonly calls: CallRow[] = $derived(callRows(this.#steps));
+  /** What happened to the channel lately, newest first. */
+  readonly notices: TimelineEntry[] = $derived(this.#steps.filter((step) => step.notice != null).slice(-10).reverse());
 
   inBrowser = $state(true);
   #transport: Transport | null = null;
