@@ -9,10 +9,10 @@ limits! {
     OPERATIONS_HELD_MAX: usize = 256, "operations", "Operations of one device that have not ended, at the relay and in the worker's ledger; more are refused.";
     OPERATIONS_HELD_BYTES: usize = 16 * MIB, "bytes", "What these ask, as JSON, together; more is refused.";
     OPERATIONS_QUEUE_TTL: Duration = secs(3600), "time", "How long an operation waits for its worker before it expires, unless asked shorter; never one that may have been received.";
-    OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers; the oldest go first.";
-    OPERATIONS_KEPT_ACCOUNT: usize = 50_000, "operations", "Of them those of one account, so that nobody's history makes another's go.";
+    OPERATIONS_KEPT: usize = 100_000, "operations", "Ended operations one store remembers, and as many inputs beside them; the oldest go first.";
+    OPERATIONS_KEPT_ACCOUNT: usize = 50_000, "operations", "Of them those of one account, so that nobody's history makes another's go; and as many inputs.";
     OPERATIONS_KEPT_FOR: Duration = secs(7 * 86_400), "time", "How long an ended operation is remembered, so that its id and key are not run again.";
-    OPERATION_INPUTS_KEPT_FOR: Duration = secs(3600), "time", "How long ended input is remembered at the relay: less, because typing makes many of them and none can run again once its run is over.";
+    OPERATION_INPUTS_KEPT_FOR: Duration = secs(3600), "time", "How long ended input is remembered at the relay after its run is over; without a key, after its own end. Typing makes many of them.";
     OPERATION_FRAME_MAX: usize = MIB, "bytes", "One frame of the worker's socket.";
     OPERATION_REQUEST_MAX: usize = 512 * KIB, "bytes", "One request as JSON; fits a frame with its envelope.";
     OPERATION_OUTCOME_MAX: usize = 256 * KIB, "bytes", "Value or evidence in an operation's outcome, as JSON; a larger one is left out, and its size told.";
