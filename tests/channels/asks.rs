@@ -5,6 +5,7 @@ use std::process::{Output, Stdio};
 use holdfast_testkit::discord::Post;
 use holdfast_testkit::home::Home;
 use holdfast_testkit::process::{Signal, send};
+use holdfast_testkit::store;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
@@ -69,7 +70,7 @@ async fn a_click_decides_and_the_message_says_what_became_of_it() {
     let stage = Stage::with("").await;
     let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
     let shown = prompt(&stage).await;
-    assert_eq!(shown.content, "🔐 `Bash` asks for leave\n`Cleans up`\n```\nrm -rf build\n```");
+    assert_eq!(shown.content, "🔐 `Bash` needs permission\n`Cleans up`\n```\nrm -rf build\n```");
     assert_eq!(stage.presses(&shown, ":allow").await, "Allowed by Ann");
     assert_eq!(
         hook.answers().await,
@@ -141,8 +142,8 @@ async fn a_prompt_whose_hook_stays_with_the_former_holder_is_over() {
         }
     }
     let _taker = other.start(&SERVE).await;
-    becomes(&stage, &shown, "Its agent does not wait any more").await;
-    let over = "This is over: its agent does not wait any more.";
+    becomes(&stage, &shown, "The agent is no longer waiting").await;
+    let over = "This is over: the agent is no longer waiting.";
     assert_eq!(stage.presses(&shown, ":allow").await, over);
     assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "ask");
 }
@@ -159,6 +160,26 @@ async fn a_hook_that_ends_takes_its_prompt_back_and_a_late_click_is_told_so() {
         becomes(&stage, &seen.posts[nth], "Decided at the terminal").await;
         assert_eq!(stage.presses(&seen.posts[nth], ":allow").await, "This is over: decided at the terminal.");
     }
+}
+
+#[tokio::test]
+async fn a_prompt_that_nobody_answered_in_time_says_so_and_its_hook_leaves_the_terminal_to_decide() {
+    let mut stage = Stage::with("").await;
+    let hook = Hook::start(&stage, "PreToolUse", json!({})).await;
+    let shown = prompt(&stage).await;
+    // Ten minutes pass while nobody serves.
+    stage.process.kill_9().await;
+    let aged = "UPDATE asks SET asked = asked - 600000";
+    assert_eq!(store::change(&stage.seat().join("channel.sqlite"), aged), 1);
+    stage.comes_again().await;
+    becomes(&stage, &shown, "Nobody answered in time").await;
+    assert_eq!(stage.presses(&shown, ":allow").await, "This is over: nobody answered in time.");
+    assert_eq!(
+        hook.answers().await,
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask",
+            "permissionDecisionReason": "nobody answered in the channel"}})
+    );
+    assert_eq!(stage.discord.seen().texts(stage.channel).len(), 1, "it is not asked again");
 }
 
 #[tokio::test]

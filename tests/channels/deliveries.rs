@@ -1,11 +1,12 @@
 //! What people write reaches their agent, once, or they are told.
 
+use futures_util::StreamExt as _;
 use holdfast_testkit::discord::Written;
 use holdfast_testkit::home::Home;
 use holdfast_testkit::stand::alive;
 use serde_json::Value;
 
-use super::stage::{Stage, program};
+use super::stage::{Stage, api, program};
 
 #[tokio::test]
 async fn a_message_is_the_input_of_the_agents_program() {
@@ -155,4 +156,96 @@ async fn files_and_what_was_said_aloud_come_with_a_message() {
     assert_eq!(paths.len(), 2, "{heading}");
     assert_eq!(std::fs::read(paths[0]).expect("the picture"), b"\x89PNG");
     assert_eq!(text, "please deploy now\n[attachment not fetched: virus.exe is of kind application/x-msdownload]\n");
+}
+
+/// Messages of `app` go to the program `agent` from now on.
+async fn goes_to_the_program(stage: &Stage) {
+    let (agent, home) = (stage.path("agent"), stage.path(""));
+    let program = [agent.to_str().expect("a path"), home.to_str().expect("a path")];
+    stage.home.ok(&["channel", "bind", "app", "--deliver", "command", "--", program[0], program[1]]).await;
+}
+
+/// The folder in which a message waits for its agent.
+async fn has_a_file(stage: &Stage) -> std::path::PathBuf {
+    let new = stage.seat().join("inbox/app/new");
+    let waits = async {
+        while std::fs::read_dir(&new).map_or(0, Iterator::count) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(super::stage::PATIENCE, waits).await.expect("a file");
+    new
+}
+
+/// A program that keeps the message it is given.
+fn keeps(home: &Home) {
+    program(home, "agent", r#"cat > "$1/got.new" && mv "$1/got.new" "$1/got""#);
+}
+
+#[tokio::test]
+async fn what_waits_in_a_folder_goes_to_the_program_that_is_bound_now_and_to_nobody_else() {
+    let home = Home::new();
+    keeps(&home);
+    let stage = Stage::in_home(home, "", "deliver = \"inbox\"").await;
+    stage.says("Hello");
+    let new = has_a_file(&stage).await;
+    goes_to_the_program(&stage).await;
+    assert!(stage.reads("got", |text| !text.is_empty()).await.ends_with("\n\nHello\n"));
+    assert_eq!(std::fs::read_dir(&new).expect("the folder").count(), 0, "the agent behind the folder cannot take it");
+    assert!(stage.discord.seen().posts.is_empty(), "nobody is told of a doubt");
+}
+
+#[tokio::test]
+async fn what_a_killed_holder_left_in_a_folder_goes_to_the_program_that_is_bound_by_then() {
+    let home = Home::new();
+    keeps(&home);
+    let mut stage = Stage::in_home(home, "", "deliver = \"inbox\"").await;
+    stage.says("Hello");
+    let new = has_a_file(&stage).await;
+    stage.process.kill_9().await;
+    let text = std::fs::read_to_string(stage.home.config().join("config.toml")).expect("config.toml");
+    let (agent, home) = (stage.path("agent"), stage.path(""));
+    let command = format!("deliver = \"command\"\ncommand = [\"{}\", \"{}\"]", agent.display(), home.display());
+    stage.home.write_config(&text.replace("deliver = \"inbox\"", &command));
+    stage.comes_again().await;
+    assert!(stage.reads("got", |text| !text.is_empty()).await.ends_with("\n\nHello\n"));
+    assert_eq!(std::fs::read_dir(&new).expect("the folder").count(), 0);
+    assert!(stage.discord.seen().posts.is_empty(), "nobody is told of a doubt");
+}
+
+#[tokio::test]
+async fn what_an_agents_process_had_in_its_hands_is_given_to_another_only_if_its_sender_says_so() {
+    let home = Home::new();
+    keeps(&home);
+    let stage = Stage::in_home(home, "", "deliver = \"mcp\"").await;
+    let message = stage.says("Hello");
+    let (address, token) = api(&stage.home);
+    let url = format!("http://{address}/api/channel/listen?binding=app");
+    let listening = holdfast_testkit::mcp::http().get(url).bearer_auth(token).send().await.expect("an answer");
+    let mut bytes = listening.bytes_stream();
+    let mut text = String::new();
+    while !text.contains("Hello") {
+        text.push_str(&String::from_utf8_lossy(&bytes.next().await.expect("more").expect("bytes")));
+    }
+    goes_to_the_program(&stage).await;
+    let told = stage.said("the doubt", |text| text.starts_with("This may have been delivered")).await;
+    assert_eq!(told.reply_to, Some(message));
+    assert!(!stage.path("got").exists());
+    stage.presses(&told, "").await;
+    assert!(stage.reads("got", |text| !text.is_empty()).await.ends_with("\n\nHello\n"));
+}
+
+#[tokio::test]
+async fn what_waits_for_an_agent_that_is_unbound_is_told_to_its_sender() {
+    let stage = Stage::with("deliver = \"mcp\"").await;
+    let message = stage.says("Hello");
+    let waiting = async {
+        while stage.home.json(&["status", "--json"]).await["channels"]["bindings"][0]["waiting_in"] != 1 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(super::stage::PATIENCE, waiting).await.expect("it waits");
+    stage.home.ok(&["channel", "bind", "app", "--deliver", "none"]).await;
+    let told = stage.said("that", |text| text.ends_with("this was not delivered.")).await;
+    assert_eq!(told.reply_to, Some(message));
 }

@@ -3,6 +3,8 @@
 use std::process::Stdio;
 
 use futures_util::StreamExt as _;
+use holdfast_testkit::process::{Signal, send};
+use holdfast_testkit::stand::alive;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -11,7 +13,7 @@ use super::stage::{PATIENCE, Stage, api};
 
 /// An agent's end of the server.
 pub struct Client {
-    _server: Child,
+    server: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     /// What came while something else was waited for.
@@ -26,8 +28,8 @@ impl Client {
         let mut server = command.spawn().expect("the server");
         let input = server.stdin.take().expect("piped");
         let output = BufReader::new(server.stdout.take().expect("piped")).lines();
-        let mut client = Client { _server: server, input, output, kept: Vec::new() };
-        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        let mut client = Client { server, input, output, kept: Vec::new() };
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "agent", "version": "1"}});
         let greeting = client.call(0, "initialize", params).await;
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
@@ -79,7 +81,7 @@ impl Client {
 async fn a_message_is_pushed_to_the_agent_and_its_reply_is_posted_once() {
     let stage = Stage::with("deliver = \"mcp\"").await;
     let (mut client, greeting) = Client::start(&stage, &[]).await;
-    assert_eq!(greeting["protocolVersion"], "2025-06-18");
+    assert_eq!(greeting["protocolVersion"], "2025-11-25");
     assert_eq!(greeting["capabilities"], json!({"experimental": {"claude/channel": {}}, "tools": {}}));
     let written = stage.says("What is the time?");
     let message = client.message().await;
@@ -178,4 +180,39 @@ async fn a_second_session_hears_nothing_until_the_first_has_gone() {
     stage.says("three");
     assert_eq!(second.message().await["content"], "three");
     assert!(second.kept.is_empty());
+}
+
+#[tokio::test]
+async fn the_server_ends_with_its_agent_and_leaves_nothing_behind() {
+    let stage = Stage::with("deliver = \"mcp\"").await;
+    let (client, _) = Client::start(&stage, &[]).await;
+    let Client { mut server, input, .. } = client;
+    drop(input);
+    let status = tokio::time::timeout(PATIENCE, server.wait()).await.expect("its end in time").expect("its status");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn an_agent_that_is_killed_takes_the_server_along() {
+    let stage = Stage::with("deliver = \"mcp\"").await;
+    let server = stage.home.command(&["channel", "mcp"]);
+    let holdfast = server.as_std().get_program().to_str().expect("a path");
+    // Another child of the agent keeps the server's stdin open and outlives it.
+    let script = "mkfifo in; \"$0\" channel mcp < in > /dev/null & server=$!; exec 3> in; sleep 1000 & \
+        echo \"$server $!\" > pids; exec sleep 1000";
+    let program = std::path::Path::new("/bin/sh");
+    let mut agent = stage.home.program(program, &["-c", script, holdfast]).spawn().expect("the agent");
+    let pids = stage.reads("pids", |text| text.ends_with('\n')).await;
+    let pids: Vec<i32> = pids.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect();
+    assert!(alive(pids[0]));
+    agent.kill().await.expect("it is killed");
+    let gone = async {
+        while alive(pids[0]) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    assert!(alive(pids[1]), "stdin is open still");
+    send(pids[1], Signal::SIGKILL);
+    gone.expect("the server ends");
 }

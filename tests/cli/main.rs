@@ -7,5 +7,6 @@ mod channel;
 mod clients;
 mod devices;
 mod embedded;
+mod hook;
 mod shown;
 mod system_start;

@@ -14,5 +14,6 @@ pub mod pair;
 pub mod port;
 pub mod process;
 pub mod stand;
+pub mod store;
 pub mod telegram;
 pub mod worker;

@@ -82,6 +82,7 @@ limits! {
     ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat and for its message to be there before the terminal decides.";
     ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do: its beginning, its end, and how much lies between them.";
     ASK_DESCRIPTION_MAX: usize = 300, "characters", "What is shown of what an agent says that a tool is for.";
+    ASK_ALONE: Duration = secs(1), "time", "How long a prompt waits where no Holdfast runs, or one that does nothing about its seat; less than ASK_PLACE.";
     ASK_REQUEST_MAX: usize = 48, "bytes", "Name of a prompt; with what stands around it, it fits the 64 bytes that services give a button.";
     ASKS: usize = 100, "prompts", "Prompts that wait.";
     ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";
@@ -129,6 +130,7 @@ limits! {
     HOOK_INPUT: usize = 16 << 20, "bytes", "What a hook is told; a file that is to be written stands in it as a whole.";
     AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 
+    HOOK_TIME: Duration = secs(5), "time", "How long a hook waits for what it is told; agents write it at once.";
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
     TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";

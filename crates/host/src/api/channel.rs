@@ -11,7 +11,8 @@ use futures_util::stream;
 use holdfast_core::chat::MessageId;
 use holdfast_core::chat::asks::Verdict;
 use holdfast_core::chat::inbox::Prepared;
-use holdfast_core::status::ForwarderStatus;
+use holdfast_core::limits;
+use holdfast_core::status::{ForwarderStatus, SeatState, SeatStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -89,6 +90,9 @@ pub struct Fetch {
 pub struct AskPerson {
     /// Its binding.
     pub at: Whereabouts,
+    /// It was asked before, and whoever was asked went: it is waited for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// [`Question::request`].
     pub request: String,
     /// The tool that wants to run.
@@ -138,9 +142,17 @@ async fn listen(State(resident): State<Resident>, Query(at): Query<Whereabouts>)
     let binding = place(&resident, &at).await?;
     let listener = resident.desk().offers().listen(&binding);
     let listener = listener.map_err(|why| refuse(StatusCode::CONFLICT, "busy", &why))?;
-    Ok(events(stream::unfold(listener, |mut listener| async move {
-        let offer = listener.next().await;
-        Some((offer, listener))
+    Ok(events(stream::unfold((listener, resident, at), |(mut listener, resident, at)| async move {
+        loop {
+            listener.ready().await;
+            // The binding may be another agent's by now.
+            if place(&resident, &at).await.ok()?.as_str() != &**listener.binding() {
+                return None;
+            }
+            if let Some(offer) = listener.take() {
+                return Some((offer, (listener, resident, at)));
+            }
+        }
     })))
 }
 
@@ -166,13 +178,17 @@ async fn fetch(State(resident): State<Resident>, body: Body) -> Result<Json<Vec<
 
 /// Answers when the prompt has ended. Whoever asked being gone withdraws it.
 async fn ask(State(resident): State<Resident>, body: Body) -> Result<Json<AskAnswer>, Refusal> {
-    let AskPerson { at, request, tool, description, preview, left_out } = read(body)?;
+    let AskPerson { at, again, request, tool, description, preview, left_out } = read(body)?;
     let Ok(binding) = place(&resident, &at).await else { return Ok(Json(AskAnswer::NotBound)) };
     let desk = resident.desk();
     // Somebody's session is nobody else's, even if both should have the same name.
     let session = at.session.map(|session| format!("{binding}/{session}"));
     if session.as_deref().is_some_and(|session| desk.grants().has(session, &tool)) {
         return Ok(Json(AskAnswer::Answered { verdict: Verdict::Session, by: String::new() }));
+    }
+    let opened = tokio::time::timeout(limits::ASK_ALONE, desk.opened());
+    if !again && !resident.status().seat.as_ref().is_some_and(serves_soon) && opened.await.is_err() {
+        return Ok(Json(AskAnswer::CannotAsk));
     }
     let mut waits = Waits { desk: desk.clone(), request: Some(request.clone()) };
     let asked = Question { request, binding, tool: tool.clone(), description, preview, left_out };
@@ -187,6 +203,15 @@ async fn ask(State(resident): State<Resident>, body: Body) -> Result<Json<AskAns
         Ok(Answered::Withdrawn) => AskAnswer::Withdrawn,
         Err(CannotAsk) => AskAnswer::CannotAsk,
     }))
+}
+
+/// Whether this process speaks for the bot, or is about to.
+fn serves_soon(seat: &SeatStatus) -> bool {
+    match seat.state {
+        SeatState::Claiming => !seat.frozen,
+        SeatState::Connecting | SeatState::Serving | SeatState::Draining => true,
+        SeatState::Off | SeatState::Standby | SeatState::Failed => false,
+    }
 }
 
 /// A hook that waits. While this process lives, its connection only ends with it.
@@ -231,6 +256,11 @@ async fn place(resident: &Resident, at: &Whereabouts) -> Result<String, Refusal>
         )
     };
     find(&config, &status, at).map(|binding| binding.name.clone()).ok_or_else(none)
+}
+
+/// Whether an agent has a channel by the configuration alone.
+pub fn is_bound(config: &ChannelConfig, at: &Whereabouts) -> bool {
+    find(config, &ForwarderStatus::default(), at).is_some()
 }
 
 /// The binding of an agent: the one it names, or that of its session, its transcript, or its folder.

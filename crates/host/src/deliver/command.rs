@@ -26,8 +26,7 @@ pub(super) struct CommandAgent {
     /// The session that the configuration names.
     named: Option<String>,
     session: Session,
-    /// The program that runs: what ends it.
-    running: watch::Sender<Option<CancellationToken>>,
+    running: Running,
 }
 
 impl std::fmt::Debug for CommandAgent {
@@ -39,6 +38,7 @@ impl std::fmt::Debug for CommandAgent {
 impl CommandAgent {
     pub(super) fn new(
         programs: Arc<Programs>,
+        running: Running,
         config: &BindingConfig,
         session: Session,
     ) -> Result<CommandAgent, String> {
@@ -54,7 +54,7 @@ impl CommandAgent {
             project: config.project.as_deref().map(PathBuf::from),
             named: config.session.clone(),
             session,
-            running: watch::Sender::new(None),
+            running,
         })
     }
 
@@ -73,8 +73,7 @@ impl CommandAgent {
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), Undelivered> {
         let argv = self.filled()?;
         let stop = CancellationToken::new();
-        let _running = Running(&self.running);
-        self.running.send_replace(Some(stop.clone()));
+        let _runs = self.running.begins(&stop);
         let input = Letter::of(&message.incoming, prepared).headed(&prepared.files).into_bytes();
         let run = Run { argv: &argv, folder: self.project.as_deref(), input, time: limits::COMMAND_LIFE, stop };
         match self.programs.run(run).await? {
@@ -90,12 +89,40 @@ impl CommandAgent {
     }
 }
 
-/// While a program runs.
-struct Running<'a>(&'a watch::Sender<Option<CancellationToken>>);
+/// The program that works on a message for a binding, whatever its configuration was when that began: what ends it.
+#[derive(Debug, Clone)]
+pub(super) struct Running(watch::Sender<Option<CancellationToken>>);
 
-impl Drop for Running<'_> {
+impl Default for Running {
+    fn default() -> Running {
+        Running(watch::Sender::new(None))
+    }
+}
+
+impl Running {
+    fn begins(&self, stop: &CancellationToken) -> Runs<'_> {
+        self.0.send_replace(Some(stop.clone()));
+        Runs(self)
+    }
+
+    /// Ends it. None: there is none.
+    pub(super) async fn end(&self) -> Option<Result<String, String>> {
+        let mut running = self.0.subscribe();
+        running.borrow_and_update().clone()?.cancel();
+        // It is over when the last process of it is gone.
+        Some(match tokio::time::timeout(4 * limits::TREE_KILL_WAIT, running.changed()).await {
+            Ok(_) => Ok("Stopped.".to_owned()),
+            Err(_) => Err("the agent's program does not end".to_owned()),
+        })
+    }
+}
+
+/// While a program runs.
+struct Runs<'a>(&'a Running);
+
+impl Drop for Runs<'_> {
     fn drop(&mut self) {
-        self.0.send_replace(None);
+        self.0.0.send_replace(None);
     }
 }
 
@@ -105,16 +132,6 @@ impl Agent for CommandAgent {
     }
 
     fn stop(&self) -> BoxFuture<'_, Result<String, String>> {
-        async move {
-            let mut running = self.running.subscribe();
-            let Some(stop) = running.borrow_and_update().clone() else { return Ok("Nothing is running.".to_owned()) };
-            stop.cancel();
-            // It answers when the last process of it is gone.
-            match tokio::time::timeout(3 * limits::TREE_KILL_WAIT, running.changed()).await {
-                Ok(_) => Ok("Stopped.".to_owned()),
-                Err(_) => Err("the agent's program does not end".to_owned()),
-            }
-        }
-        .boxed()
+        async move { self.running.end().await.unwrap_or_else(|| Ok("Nothing is running.".to_owned())) }.boxed()
     }
 }

@@ -4,40 +4,44 @@
 //! Whoever takes it moves or deletes the file; that is the acknowledgement, and the next message follows. After a power
 //! failure a message may appear again under the same name. `stop` appears beside `new/` when somebody wants the agent
 //! to stop; whoever obeys deletes it. `given` is ours: the id of the last message that was put there, so that one that
-//! was taken while nobody looked is not put there again.
+//! was taken while nobody looked is not put there again. A message that goes elsewhere from now on is moved out of `new/`:
+//! what was only read there and could not be moved away by its reader was not taken.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
+use holdfast_core::chat::inbox::{Back, Message, Prepared, Undelivered};
 use holdfast_core::limits;
 use notify::{RecursiveMode, Watcher as _};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{Agent, Letter, Patience};
 use crate::files;
 
+/// Whoever puts a message there or takes it back does so alone.
+pub(super) type Turn = Arc<Mutex<()>>;
+
 /// An agent that looks into a folder.
 #[derive(Debug)]
 pub(super) struct InboxAgent {
+    turn: Turn,
     folder: PathBuf,
     patience: Patience,
 }
 
 impl InboxAgent {
-    pub(super) fn new(folder: PathBuf) -> Result<InboxAgent, String> {
+    pub(super) fn new(turn: Turn, folder: PathBuf) -> Result<InboxAgent, String> {
         files::make_dir(&folder.join("new")).map_err(|e| e.to_string())?;
-        Ok(InboxAgent { folder, patience: Patience::default() })
+        Ok(InboxAgent { turn, folder, patience: Patience::default() })
     }
 
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
         let new = self.folder.join("new");
-        let name = format!("{:012}.json", message.seq);
-        let (file, given) = (new.join(&name), self.folder.join("given"));
-        let letter = Letter::of(&message.incoming, prepared);
-        let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
+        let (seq, letter) = (message.seq, Letter::of(&message.incoming, prepared));
+        let file = new.join(name(seq));
         // Before the file is there: whoever takes it at once must be noticed.
         let gone = Arc::new(Notify::new());
         let wake = Arc::clone(&gone);
@@ -48,25 +52,73 @@ impl InboxAgent {
         if let Err(e) = &watcher {
             tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
         }
-        // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it
-        // is known as given, so whoever comes after a crash knows from whether it is still here what was done.
-        let made = self.folder.join(name);
-        if !is_given {
-            let (id, text) = (letter.id.clone(), serde_json::to_vec_pretty(&letter).map_err(|e| e.to_string())?);
-            put(&made, text).await?;
-            put(&given, id.into_bytes()).await?;
-        }
-        match tokio::fs::rename(&made, &file).await {
-            Err(e) if !(is_given && e.kind() == std::io::ErrorKind::NotFound) => {
-                return Err(format!("{}: {e}", file.display()));
-            }
-            _ => {}
-        }
+        // Gone with whoever waits: what was not begun by then is not put there any more.
+        let wanted = Arc::new(());
+        let (still, turn, folder) = (Arc::downgrade(&wanted), Arc::clone(&self.turn), self.folder.clone());
+        let placing = tokio::task::spawn_blocking(move || {
+            let _turn = turn.lock();
+            if still.strong_count() == 0 { Ok(()) } else { place(&folder, seq, &letter) }
+        });
+        placing.await.map_err(|e| e.to_string())??;
         while file.exists() {
             drop(tokio::time::timeout(limits::INBOX_POLL, gone.notified()).await);
         }
         Ok(())
     }
+}
+
+/// Puts a message where its agent looks, unless an earlier try did.
+fn place(folder: &Path, seq: u64, letter: &Letter) -> Result<(), String> {
+    let (made, file, given) = (folder.join(name(seq)), folder.join("new").join(name(seq)), folder.join("given"));
+    let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
+    // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it
+    // is known as given, so whoever comes after a crash knows from whether it is still here what was done.
+    if !is_given {
+        let text = serde_json::to_vec_pretty(letter).map_err(|e| e.to_string())?;
+        files::replace(&made, &text)
+            .and_then(|()| files::replace(&given, letter.id.as_bytes()))
+            .map_err(|e| e.to_string())?;
+    }
+    match std::fs::rename(&made, &file) {
+        Err(e) if !(is_given && e.kind() == std::io::ErrorKind::NotFound) => Err(format!("{}: {e}", file.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Takes back what was put, or was about to be put, into an agent's folder.
+pub(super) async fn take_back(turn: Turn, folder: PathBuf, message: &Message) -> Back {
+    let (seq, id) = (message.seq, Letter::id_of(&message.incoming));
+    let taking = tokio::task::spawn_blocking(move || {
+        let _turn = turn.lock();
+        take_from(&folder, seq, &id)
+    });
+    let taken = taking.await.map_err(|e| e.to_string()).and_then(|taken| taken);
+    taken.unwrap_or_else(|why| Back::Perhaps(format!("it could not be taken back from the agent's folder: {why}")))
+}
+
+/// One step decides between us and the agent: whoever moves the file away has the message.
+fn take_from(folder: &Path, seq: u64, id: &str) -> Result<Back, String> {
+    let absent = |done: std::io::Result<()>| match done {
+        Ok(()) => Ok(false),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(e) => Err(e.to_string()),
+    };
+    let (made, given) = (folder.join(name(seq)), folder.join("given"));
+    let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|known| known == id);
+    let gone = absent(std::fs::rename(folder.join("new").join(name(seq)), &made))?;
+    if gone && is_given && !made.exists() {
+        return Ok(Back::Taken);
+    }
+    // In this order: what is left of it after a crash says that it was not taken.
+    if is_given {
+        absent(std::fs::remove_file(&given))?;
+    }
+    absent(std::fs::remove_file(&made))?;
+    Ok(Back::Safe)
+}
+
+fn name(seq: u64) -> String {
+    format!("{seq:012}.json")
 }
 
 async fn put(path: &Path, content: Vec<u8>) -> Result<(), String> {
@@ -88,7 +140,7 @@ impl Agent for InboxAgent {
     fn stop(&self) -> BoxFuture<'_, Result<String, String>> {
         async move {
             put(&self.folder.join("stop"), b"{}\n".to_vec()).await?;
-            Ok("The agent finds the wish to stop in its folder.".to_owned())
+            Ok("Asked the agent to stop (file `stop` in its folder).".to_owned())
         }
         .boxed()
     }

@@ -52,7 +52,12 @@ impl Letter {
         if let Some(path) = prepared.files.iter().find(image) {
             put("image_path", path.to_string());
         }
-        Letter { id: format!("{}/{}", from.channel, from.id), content, meta }
+        Letter { id: Letter::id_of(from), content, meta }
+    }
+
+    /// What a message is called.
+    pub(super) fn id_of(from: &Incoming) -> String {
+        format!("{}/{}", from.channel, from.id)
     }
 
     /// As the input of a program: a few lines that say who wrote where, an empty line, and the text. What somebody

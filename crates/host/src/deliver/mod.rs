@@ -18,12 +18,13 @@ mod tests;
 mod tmux;
 mod voice;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::{Message, Prepared, Undelivered};
+use holdfast_core::chat::inbox::{Adapter, Back, Message, Prepared, Undelivered};
 
 use crate::channel::ChannelBackend;
 use crate::config::{BindingConfig, Delivery};
@@ -31,6 +32,7 @@ use crate::files as private;
 pub use grants::Grants;
 pub use letter::Letter;
 pub use offers::{Listener, Offer, Offers};
+use parking_lot::Mutex;
 use programs::Programs;
 
 /// An agent, as messages reach it.
@@ -56,6 +58,9 @@ pub struct Courier {
     programs: Arc<Programs>,
     files: Arc<files::Files>,
     offers: Offers,
+    inboxes: inbox::Turn,
+    /// By the names of bindings.
+    running: Arc<Mutex<BTreeMap<Arc<str>, command::Running>>>,
 }
 
 impl Courier {
@@ -70,7 +75,7 @@ impl Courier {
         };
         let programs = Arc::new(Programs::open(folder("programs")?)?);
         let files = Arc::new(files::Files::open(folder("files")?));
-        Ok(Courier { seat: seat.to_owned(), programs, files, offers })
+        Ok(Courier { seat: seat.to_owned(), programs, files, offers, inboxes: Arc::default(), running: Arc::default() })
     }
 
     /// The agent of a binding. None: nothing is delivered there, its channel only mirrors it.
@@ -81,12 +86,48 @@ impl Courier {
         Ok(Some(match config.deliver {
             None => return Ok(None),
             Some(Delivery::Command) => {
-                Arc::new(command::CommandAgent::new(Arc::clone(&self.programs), config, session)?)
+                let running = self.running.lock().entry(config.name.as_str().into()).or_default().clone();
+                Arc::new(command::CommandAgent::new(Arc::clone(&self.programs), running, config, session)?)
             }
             Some(Delivery::Tmux) => Arc::new(tmux::TmuxAgent::new(Arc::clone(&self.programs), config)?),
             Some(Delivery::Mcp) => Arc::new(mcp::McpAgent::new(self.offers.clone(), config.name.as_str().into())),
-            Some(Delivery::Inbox) => Arc::new(inbox::InboxAgent::new(inbox_folder(&self.seat, &config.name))?),
+            Some(Delivery::Inbox) => {
+                Arc::new(inbox::InboxAgent::new(self.inboxes.clone(), inbox_folder(&self.seat, &config.name))?)
+            }
         }))
+    }
+
+    /// Makes the agent of a binding stop what it does; a program that works on a message under an earlier configuration first.
+    ///
+    /// # Errors
+    /// It does not stop, in plain words.
+    pub async fn stop(&self, binding: &str, agent: Option<Arc<dyn Agent>>) -> Result<String, String> {
+        let running = self.running.lock().get(binding).cloned();
+        if let Some(running) = running
+            && let Some(ended) = running.end().await
+        {
+            return ended;
+        }
+        match agent {
+            Some(agent) => agent.stop().await,
+            None => Err("no agent is bound here".to_owned()),
+        }
+    }
+
+    /// Takes back what was offered to the agent of the message's binding in this way, perhaps by an earlier holder. Nothing
+    /// offers it at this moment.
+    pub async fn take_back(&self, by: Adapter, message: &Message) -> Back {
+        match by {
+            Adapter::Inbox => {
+                let folder = inbox_folder(&self.seat, &message.binding);
+                inbox::take_back(self.inboxes.clone(), folder, message).await
+            }
+            Adapter::Mcp => self.offers.take_back(&message.binding, &Letter::id_of(&message.incoming)).await,
+            // What these were given they have.
+            Adapter::Command | Adapter::Tmux | Adapter::Mirror => {
+                Back::Perhaps("its agent was given it before.".into())
+            }
+        }
     }
 
     /// Fetches the files of a message and listens to its voice; `voice` is `channel.voice` of the configuration. What could

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use crate::exec::{End, HeadTail, Keep, Trees, own_environment, to_end};
+use crate::exec::{End, HeadTail, Keep, Trees, end_escaped, own_environment, to_end};
 
 /// Starts programs.
 pub(super) struct Programs {
@@ -90,7 +90,12 @@ impl Programs {
         let (out, err) = (kept(), kept());
         let keep = Keep { to: &out, push: HeadTail::push };
         let end = to_end(&self.trees, &run.stop, command, run.input, run.time, keep, &err).await;
-        Ok(match end.map_err(|e| format!("{program}: {}", e.message))?.end {
+        let ran = end.map_err(|e| format!("{program}: {}", e.message))?;
+        if matches!(ran.end, End::TimedOut | End::Stopped) {
+            // An agent runs its own programs in groups of their own, and a person wants those to stop above all.
+            end_escaped(&ran.mark).await;
+        }
+        Ok(match ran.end {
             End::Exited(status) => {
                 Ran::Exited(status, Said { out: out.lock().shown().text, err: err.lock().shown().text })
             }

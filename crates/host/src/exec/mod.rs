@@ -34,7 +34,7 @@ pub(crate) use call::io_error;
 pub use dispatch::{ExecOptions, LocalExecutor, OpenError};
 pub(crate) use env::Env;
 pub(crate) use files::{Access, Spot, open_file};
-pub(crate) use process::{End, HeadTail, Keep, Trees, own_environment, to_end};
+pub(crate) use process::{End, HeadTail, Keep, Trees, end_escaped, own_environment, to_end};
 
 /// How a call ended: its result as raw JSON, encoded once, or an error.
 pub type Outcome = Result<Box<RawValue>, ToolError>;

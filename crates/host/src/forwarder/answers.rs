@@ -155,10 +155,10 @@ impl Shell {
             }
             Command::Stop => {
                 let agent = self.sources.get(&message.binding).map_or(Ok(None), |source| source.agent.clone());
+                let courier = self.courier.clone();
                 self.doing.spawn(async move {
                     let stopped = match agent {
-                        Ok(Some(agent)) => guarded(agent.stop()).await,
-                        Ok(None) => Err("no agent is bound here".to_owned()),
+                        Ok(agent) => guarded(courier.stop(&message.binding, agent)).await,
                         Err(why) => Err(why),
                     };
                     Event::Stopped(message, stopped)

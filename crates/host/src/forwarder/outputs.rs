@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use holdfast_core::chat::inbox::Undelivered;
+use holdfast_core::chat::inbox::{Adapter, Message, Undelivered};
 use holdfast_core::chat::{ChannelId, Draft, MessageId, SendError, asks, inbox, outbox, signs};
 use holdfast_core::limits;
 use holdfast_core::status::ChannelNotice;
 use holdfast_core::time::Now;
+use tokio::sync::oneshot;
 
 use super::desk::CannotAsk;
 use super::run::{Event, Phase, Shell, guarded};
@@ -151,11 +152,7 @@ impl Shell {
                 });
             }
             Output::Deliver { attempt, message, prepared } => self.deliver(attempt, *message, prepared),
-            Output::TakeBack(attempt) => {
-                if let Some(given) = self.given.remove(&attempt) {
-                    given.abort();
-                }
-            }
+            Output::TakeBack { attempt, message, by } => self.take_back(attempt, message, by),
             Output::Command { command, message } => self.command(now, command, message),
             Output::Say(key, draft) => self.outbox.handle(now, outbox::Input::Say { key, draft }),
             Output::Answer { click, text } => self.answer_click(click, text),
@@ -186,7 +183,9 @@ impl Shell {
             None => Ok(None),
         };
         self.giving += usize::from(waits);
-        let given = self.doing.spawn(async move {
+        let (gives, gone) = oneshot::channel();
+        let giving = self.doing.spawn(async move {
+            let _gives: oneshot::Sender<()> = gives;
             let delivered = match agent {
                 Ok(Some(agent)) => guarded(agent.deliver(&message, &prepared)).await,
                 Ok(None) => Err(Undelivered::Not("no agent is bound there any more".to_owned())),
@@ -194,7 +193,21 @@ impl Shell {
             };
             Event::Delivered { attempt, waits, result: delivered }
         });
-        self.given.insert(attempt, given);
+        self.given.insert(attempt, (giving, gone));
+    }
+
+    /// Only when nothing offers it any more is it looked at what became of it.
+    fn take_back(&mut self, attempt: inbox::Attempt, message: Box<Message>, by: Adapter) {
+        let given = self.given.remove(&attempt);
+        let courier = self.courier.clone();
+        self.doing.spawn(async move {
+            if let Some((giving, gone)) = given {
+                giving.abort();
+                // Nothing is ever sent there.
+                let _ = gone.await;
+            }
+            Event::TakenBack(attempt, courier.take_back(by, &message).await)
+        });
     }
 
     fn inbox_told(&self, told: inbox::Told) {

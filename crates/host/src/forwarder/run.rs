@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use holdfast_core::chat::asks::{self, Asks};
-use holdfast_core::chat::inbox::{self, Inbox, Message, Missed, Prepared, Undelivered};
+use holdfast_core::chat::inbox::{self, Back, Inbox, Message, Missed, Prepared, Undelivered};
 use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
 use holdfast_core::chat::signs::{self, Signs};
 use holdfast_core::chat::{ChannelId, CommitError, MessageId, Scope, SendError, Ticket, UserId};
@@ -16,7 +16,7 @@ use holdfast_core::line::one_line;
 use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 use holdfast_core::transcript::Bookmark;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,7 @@ pub(super) enum Event {
     },
     /// A person's wish to stop was carried out.
     Stopped(Box<Message>, Result<String, String>),
+    TakenBack(inbox::Attempt, Back),
     /// What an agent says, by the key of it; and whether the store had it before.
     Known(Arc<str>, Box<Say>, bool),
     /// A path of a transcript was looked for.
@@ -119,8 +120,8 @@ pub(super) struct Shell {
     pub sending: usize,
     /// Deliveries that a hand-over waits for.
     pub giving: usize,
-    /// Deliveries under way.
-    pub given: BTreeMap<inbox::Attempt, AbortHandle>,
+    /// Deliveries under way, and what ends when nothing is left of one.
+    pub given: BTreeMap<inbox::Attempt, (AbortHandle, oneshot::Receiver<()>)>,
     pub doing: JoinSet<Event>,
     pub events: mpsc::UnboundedSender<Event>,
     pub phase: Phase,
@@ -335,6 +336,7 @@ impl Shell {
                 tracing::warn!(%channel, %message, "this message of the bot was not sent by this seat");
                 (self.post.told)(News::Stranger);
             }
+            Event::TakenBack(attempt, back) => self.inbox.handle(now, inbox::Input::TakenBack(attempt, back)),
             Event::Signed => self.sign_on(),
             Event::Done => {}
         }

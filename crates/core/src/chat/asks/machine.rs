@@ -222,7 +222,7 @@ impl Asks {
                 } else if held.early.is_none() {
                     held.early = Some((verdict, name, click.id));
                 } else {
-                    let text = "Somebody answered just before.".to_owned();
+                    let text = "Already answered.".to_owned();
                     self.out.push_back(Output::Answer { click: click.id, text });
                 }
             }

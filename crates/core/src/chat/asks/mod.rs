@@ -178,7 +178,7 @@ fn ends(text: &str, max: usize) -> (&str, &str, usize) {
 /// What is asked, so that nothing in it is taken for ours, hides a part of it, or reads as something else.
 fn shown(ask: &Ask) -> String {
     let code = |text: &str, max| one_line(text, max).replace('`', "'");
-    let mut text = format!("🔐 `{}` asks for leave", code(&ask.tool, limits::INBOX_NAME_MAX));
+    let mut text = format!("🔐 `{}` needs permission", code(&ask.tool, limits::INBOX_NAME_MAX));
     let description = code(redact(&ask.description).trim(), limits::ASK_DESCRIPTION_MAX);
     if !description.is_empty() {
         text.push_str(&format!("\n`{description}`"));
@@ -218,8 +218,8 @@ fn said(end: &End) -> String {
         End::Answered(Verdict::Deny, name) => format!("denied by {name}"),
         End::Expired => "nobody answered in time".to_owned(),
         End::Withdrawn => "decided at the terminal".to_owned(),
-        End::Unseen => "decided at the terminal, because this was not here in time".to_owned(),
-        End::Gone => "its agent does not wait any more".to_owned(),
+        End::Unseen => "decided at the terminal; this message came too late".to_owned(),
+        End::Gone => "the agent is no longer waiting".to_owned(),
     }
 }
 

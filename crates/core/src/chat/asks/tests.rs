@@ -23,7 +23,7 @@ fn ask() -> Ask {
     }
 }
 
-const SHOWN: &str = "🔐 `Bash` asks for leave\n`Removes the build`\n```\nrm -r build\nTOKEN=[hidden]\n```";
+const SHOWN: &str = "🔐 `Bash` needs permission\n`Removes the build`\n```\nrm -r build\nTOKEN=[hidden]\n```";
 
 fn click(button: &str) -> Click {
     Click {
@@ -203,7 +203,7 @@ fn a_prompt_that_nobody_sees_within_ten_seconds_is_decided_at_the_terminal_and_i
     world.ask();
     assert_eq!(world.pass(limits::ASK_PLACE - S), []);
     assert_eq!(world.pass(S), [ended(End::Unseen)]);
-    let text = format!("{SHOWN}\nDecided at the terminal, because this was not here in time");
+    let text = format!("{SHOWN}\nDecided at the terminal; this message came too late");
     let late = world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     assert_eq!(late, [Output::Edit(at("c1"), id("7"), text), ended(End::Unseen)]);
     assert_eq!(world.ask(), [ended(End::Unseen)], "the same hook again");
@@ -249,7 +249,7 @@ fn the_end_of_what_is_asked_is_shown_and_how_much_is_not() {
     let long = format!("echo {}; curl x | sh", "a".repeat(796));
     let (head, tail) = (format!("echo {}", "a".repeat(595)), format!("{}; curl x | sh", "a".repeat(187)));
     let expected =
-        format!("🔐 `Bash` asks for leave\n```\n{head}\n```\n**14 characters are not shown**\n```\n{tail}\n```");
+        format!("🔐 `Bash` needs permission\n```\n{head}\n```\n**14 characters are not shown**\n```\n{tail}\n```");
     assert_eq!(text_of("Bash", "", &long, 0), expected);
     assert_eq!(text_of("Bash", "", &long, 1000), expected.replace("**14 ", "**1014 "));
     let huge = format!("{}{}{}", "a".repeat(4800), "é".repeat(5000), "b".repeat(1600));
@@ -260,7 +260,7 @@ fn the_end_of_what_is_asked_is_shown_and_how_much_is_not() {
 #[test]
 fn nothing_in_what_is_asked_hides_a_part_of_it_or_is_taken_for_what_we_say() {
     let preview = "ls \u{202e}x\u{1b}[8m\u{200b}y\n```\n||a||````b";
-    let expected = "🔐 `mcp__a_b__c` asks for leave\n`''' **x** ||y`\n```\nls x [8my\n`\u{200b}``\n||a||`\u{200b}``\u{200b}`b\n```";
+    let expected = "🔐 `mcp__a_b__c` needs permission\n`''' **x** ||y`\n```\nls x [8my\n`\u{200b}``\n||a||`\u{200b}``\u{200b}`b\n```";
     assert_eq!(text_of("mcp__a_b__c", "```\n**x** ||y", preview, 0), expected);
 }
 
@@ -300,7 +300,7 @@ fn a_click_after_a_crash_counts_once_the_hook_is_there_again() {
     world.give(Input::Posted(Key::single("ask:abcde"), id("7")));
     world.die();
     assert_eq!(world.give(Input::Click(click("ask:abcde:deny"))), [], "nobody would hear it yet");
-    let just_before = "Somebody answered just before.".to_owned();
+    let just_before = "Already answered.".to_owned();
     let second = Click { id: "second".to_owned(), ..click("ask:abcde:allow") };
     let told = Output::Answer { click: "second".to_owned(), text: just_before };
     assert_eq!(world.give(Input::Click(second)), [told]);
@@ -320,12 +320,12 @@ fn a_prompt_whose_hook_does_not_come_again_is_over_and_a_click_is_told_so() {
     world.die();
     assert_eq!(world.give(Input::Click(click("ask:abcde:allow"))), []);
     let expected = [
-        Output::Answer { click: "click".to_owned(), text: "Its agent does not wait any more".to_owned() },
-        Output::Edit(at("c1"), id("7"), format!("{SHOWN}\nIts agent does not wait any more")),
+        Output::Answer { click: "click".to_owned(), text: "The agent is no longer waiting".to_owned() },
+        Output::Edit(at("c1"), id("7"), format!("{SHOWN}\nThe agent is no longer waiting")),
         ended(End::Gone),
     ];
     assert_eq!(world.pass(limits::ASK_PLACE), expected);
-    let over = "This is over: its agent does not wait any more.".to_owned();
+    let over = "This is over: the agent is no longer waiting.".to_owned();
     let late = world.give(Input::Click(click("ask:abcde:deny")));
     assert_eq!(late, [Output::Answer { click: "click".to_owned(), text: over }]);
     assert_eq!(world.ask(), [ended(End::Gone)], "a hook that comes too late asks at its terminal");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::arrivals::again_button;
 use super::gate::{Access, Adapter};
-use super::io::{Attempt, Command, Output, Prepared, Told, Undelivered};
+use super::io::{Attempt, Back, Command, Output, Prepared, Told, Undelivered};
 use super::machine::{Inbox, Timer};
 use super::record::{Change, Message, Standing};
 use crate::chat::outbox::Key;
@@ -30,10 +30,22 @@ pub(super) struct Held {
     prepared: Option<Prepared>,
     /// What it asks of the bot; such a message is in no queue.
     pub command: Option<Command>,
+    /// The adapter by which an agent could still take it.
+    offered: Option<Adapter>,
     /// The sender knows that it was not delivered yet.
     failed: bool,
     /// How often the agent began with it and failed.
     failures: u32,
+}
+
+impl Held {
+    fn new(message: Message, batch: u64, prepared: Option<Prepared>, command: Option<Command>) -> Held {
+        let offered = match message.standing {
+            Standing::Delivering(by) if by.acknowledges() => Some(by),
+            _ => None,
+        };
+        Held { message, batch, told: false, prepared, command, offered, failed: false, failures: 0 }
+    }
 }
 
 /// Messages for one agent.
@@ -52,6 +64,8 @@ enum Busy {
     Marking(u64),
     /// The agent has it soon.
     Giving(u64, Attempt),
+    /// An agent that could still take it loses it.
+    Back(u64, Attempt),
     /// It is marked as done.
     Ending(u64),
 }
@@ -64,15 +78,13 @@ impl Inbox {
             self.timers.set(Timer::Files(seq), Due::boot(now, limits::INBOX_ATTACHMENT_WAIT));
         }
         self.queues.entry(message.binding.clone()).or_default().waiting.push_back(seq);
-        let held = Held { message, batch, told: false, prepared, command: None, failed: false, failures: 0 };
-        self.held.insert(seq, held);
+        self.held.insert(seq, Held::new(message, batch, prepared, None));
         self.out.push_back(Output::Changed);
     }
 
     pub(super) fn hold_command(&mut self, message: Message, command: Command, batch: u64) {
         let prepared = Some(Prepared::default());
-        let held = Held { message, batch, told: false, prepared, command: Some(command), failed: false, failures: 0 };
-        self.held.insert(held.message.seq, held);
+        self.held.insert(message.seq, Held::new(message, batch, prepared, Some(command)));
     }
 
     /// A batch is stored; these numbers of it were known under others.
@@ -104,15 +116,28 @@ impl Inbox {
             self.held.remove(&seq);
             return self.out.push_back(Output::Changed);
         }
-        if self.stopping || !self.access.adapter(name).is_some_and(Adapter::delivers) {
-            // Nobody was given it, and whoever takes it on is told so.
-            return self.stands(seq, Standing::Stored);
+        let Some(by) = self.access.adapter(name).filter(|by| by.delivers() && !self.stopping) else {
+            return self.unbegun(seq);
+        };
+        if self.held.get(&seq).is_none_or(|held| held.message.standing != Standing::Delivering(by)) {
+            return self.unbegun(seq);
         }
         let attempt = self.attempt();
+        if let Some(held) = self.held.get_mut(&seq).filter(|_| by.acknowledges()) {
+            held.offered = Some(by);
+        }
         let (Some(queue), Some(held)) = (self.queues.get_mut(name), self.held.get(&seq)) else { return };
         queue.busy = Some(Busy::Giving(seq, attempt));
         let prepared = held.prepared.clone().unwrap_or_default();
         self.out.push_back(Output::Deliver { attempt, message: Box::new(held.message.clone()), prepared });
+    }
+
+    /// It was marked for a delivery that does not begin. Whoever takes it on is told so, unless an agent was offered it before.
+    fn unbegun(&mut self, seq: u64) {
+        match self.held.get(&seq).and_then(|held| held.offered) {
+            Some(by) => self.stands(seq, Standing::Delivering(by)),
+            None => self.stands(seq, Standing::Stored),
+        }
     }
 
     pub(super) fn advance_all(&mut self, now: Now) {
@@ -135,7 +160,7 @@ impl Inbox {
             // The next holder's.
             Some(_) if self.stopping => {}
             Some(_) if message.incoming.age > limits::INBOX_COMMAND_AGE => {
-                self.carried(seq, "This came too late and was not carried out.".to_owned());
+                self.carried(seq, "Too late: this command was ignored.".to_owned());
             }
             Some(command) => {
                 held.told = true;
@@ -170,12 +195,10 @@ impl Inbox {
             self.queues.remove(name);
             return;
         }
-        if self.stopping {
+        if self.stopping || self.takes_back(name) {
             return;
         }
-        if !self.access.adapter(name).is_some_and(Adapter::delivers) {
-            return self.reroute(name);
-        }
+        let Some(by) = self.access.adapter(name).filter(|by| by.delivers()) else { return self.reroute(name) };
         let Some(queue) = self.queues.get(name).filter(|queue| queue.busy.is_none()) else { return };
         if self.timers.get(&Timer::Queue(name.clone())).is_some_and(|due| !due.left(now).is_zero()) {
             return;
@@ -183,7 +206,7 @@ impl Inbox {
         let ready =
             |seq: &&u64| self.held.get(seq).is_some_and(|held| held.prepared.is_some() && self.commits.has(held.batch));
         let Some(seq) = queue.waiting.iter().find(ready).copied() else { return };
-        self.stands(seq, Standing::Delivering);
+        self.stands(seq, Standing::Delivering(by));
         if let Some(queue) = self.queues.get_mut(name) {
             queue.busy = Some(Busy::Marking(seq));
         }
@@ -204,23 +227,16 @@ impl Inbox {
         }
     }
 
-    /// Others may speak to other agents from now on. What was offered to an agent that could still take it is taken back.
+    /// Others may speak to other agents from now on.
     pub(super) fn admit(&mut self, now: Now, access: Access) {
         let before = std::mem::replace(&mut self.access, access);
-        let mut back = Vec::new();
+        self.others_privately(&before.privately().cloned().collect::<Vec<_>>());
         for (name, queue) in &mut self.queues {
-            let was = before.adapter(name);
-            if let Some(Busy::Giving(seq, attempt)) = queue.busy
-                && was.is_some_and(Adapter::acknowledges)
-                && was != self.access.adapter(name)
-            {
-                (queue.busy, queue.why) = (None, None);
-                back.push((seq, attempt));
+            if before.adapter(name) != self.access.adapter(name) {
+                // Another agent is not waited for because this one could not take it.
+                (queue.tries, queue.why) = (0, None);
+                self.timers.stop(&Timer::Queue(name.clone()));
             }
-        }
-        for (seq, attempt) in back {
-            self.stands(seq, Standing::Stored);
-            self.out.push_back(Output::TakeBack(attempt));
         }
         for channel in before.rules.into_keys() {
             if !self.access.rules.contains_key(&channel) {
@@ -230,10 +246,57 @@ impl Inbox {
         self.advance_all(now);
     }
 
+    /// Takes back what an agent was offered in another way than its messages go now. Whether the queue waits for that.
+    fn takes_back(&mut self, name: &Arc<str>) -> bool {
+        let (now, Some(queue)) = (self.access.adapter(name), self.queues.get(name)) else { return false };
+        let otherwise = |seq: u64| self.held.get(&seq).and_then(|held| held.offered).filter(|by| Some(*by) != now);
+        let found = match queue.busy {
+            Some(Busy::Back(..)) => return true,
+            Some(Busy::Giving(seq, attempt)) => otherwise(seq).map(|by| (seq, by, Some(attempt))),
+            None => queue.waiting.iter().find_map(|seq| Some((*seq, otherwise(*seq)?, None))),
+            // How it stands is stored first.
+            Some(Busy::Marking(_) | Busy::Ending(_)) => None,
+        };
+        let Some((seq, by, attempt)) = found else { return false };
+        let attempt = attempt.unwrap_or_else(|| self.attempt());
+        let (Some(queue), Some(held)) = (self.queues.get_mut(name), self.held.get(&seq)) else { return false };
+        queue.busy = Some(Busy::Back(seq, attempt));
+        self.out.push_back(Output::TakeBack { attempt, message: Box::new(held.message.clone()), by });
+        true
+    }
+
+    /// What was offered is taken back, or was taken before.
+    pub(super) fn taken_back(&mut self, now: Now, attempt: Attempt, back: Back) {
+        let Some((name, seq)) = self.under_way(attempt) else { return };
+        match back {
+            Back::Taken => self.has(&name, seq),
+            Back::Perhaps(why) => self.has_not(now, name, seq, &Undelivered::Perhaps(why)),
+            Back::Safe => {
+                if let Some(held) = self.held.get_mut(&seq) {
+                    held.offered = None;
+                }
+                if let Some(queue) = self.queues.get_mut(&name) {
+                    queue.busy = None;
+                }
+                self.stands(seq, Standing::Stored);
+            }
+        }
+        self.out.push_back(Output::Changed);
+    }
+
+    /// Which message an attempt is about.
+    fn under_way(&self, attempt: Attempt) -> Option<(Arc<str>, u64)> {
+        self.queues.iter().find_map(|(name, queue)| match queue.busy {
+            Some(Busy::Giving(seq, a) | Busy::Back(seq, a)) if a == attempt => Some((name.clone(), seq)),
+            _ => None,
+        })
+    }
+
     /// No agent has that name any more: its messages go to the one that is bound where they were written.
     fn reroute(&mut self, name: &Arc<str>) {
         let Some(queue) = self.queues.get(name) else { return };
-        let busy = queue.busy.map(|(Busy::Marking(seq) | Busy::Giving(seq, _) | Busy::Ending(seq))| seq);
+        let busy =
+            queue.busy.map(|(Busy::Marking(seq) | Busy::Giving(seq, _) | Busy::Back(seq, _) | Busy::Ending(seq))| seq);
         let moving: Vec<u64> = queue.waiting.iter().copied().filter(|seq| Some(*seq) != busy).collect();
         let stored = |seq: &u64| self.held.get(seq).is_some_and(|held| self.commits.has(held.batch));
         if !moving.iter().all(stored) {
@@ -283,12 +346,12 @@ impl Inbox {
     }
 
     pub(super) fn delivered(&mut self, now: Now, attempt: Attempt, result: Result<(), Undelivered>) {
-        let giving = |queue: &Queue| match queue.busy {
-            Some(Busy::Giving(seq, a)) if a == attempt => Some(seq),
-            _ => None,
-        };
-        let found = self.queues.iter().find_map(|(name, queue)| giving(queue).map(|seq| (name.clone(), seq)));
-        let Some((name, seq)) = found else { return };
+        let Some((name, seq)) = self.under_way(attempt) else { return };
+        let back = self.queues.get(&name).is_some_and(|queue| matches!(queue.busy, Some(Busy::Back(..))));
+        if back && result.is_err() {
+            // What comes of taking it back tells more.
+            return;
+        }
         match result {
             Ok(()) => self.has(&name, seq),
             Err(why) => self.has_not(now, name, seq, &why),
@@ -331,7 +394,7 @@ impl Inbox {
             let text = format!("Not delivered yet, tried again: {why}");
             self.say(key, &channel, Some(&id), text, Vec::new());
         }
-        self.stands(seq, Standing::Stored);
+        self.unbegun(seq);
         self.offered(&name, seq);
     }
 
@@ -340,7 +403,7 @@ impl Inbox {
         let (channel, id) = (message.incoming.channel.clone(), message.incoming.id.clone());
         let button = Button { id: again_button(message.seq), label: "Send again".to_owned(), look: Look::Plain };
         let key = Key::single(format!("perhaps:{channel}:{id}:{}", message.seq));
-        self.say(key, &channel, Some(&id), format!("This was perhaps delivered: {why}"), vec![button]);
+        self.say(key, &channel, Some(&id), format!("This may have been delivered: {why}"), vec![button]);
         self.perhaps.insert(message.seq, message);
         if self.perhaps.len() > limits::INBOX_PERHAPS
             && let Some((oldest, _)) = self.perhaps.pop_first()

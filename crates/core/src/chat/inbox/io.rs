@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::gate::Access;
+use super::gate::{Access, Adapter};
 use super::record::{Change, Message};
 use crate::chat::outbox::Key;
 use crate::chat::{ChannelId, Click, CommitError, Draft, Incoming, MessageId, Ticket, UserId};
@@ -67,6 +67,17 @@ pub enum Command {
     Seat,
 }
 
+/// What came of taking a message back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Back {
+    /// The agent has it not, and does not get it any more.
+    Safe,
+    /// The agent has it.
+    Taken,
+    /// It may have it: its sender decides.
+    Perhaps(String),
+}
+
 /// Everything that happens to an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
@@ -100,6 +111,8 @@ pub enum Input {
     /// The seat is let go: nothing further is taken or begun; what is on its way may end.
     Stop,
 }
+    /// Answers [`Output::TakeBack`].
+    TakenBack(Attempt, Back),
 
 /// What the shell does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,8 +139,15 @@ pub enum Output {
         /// Its files.
         prepared: Prepared,
     },
-    /// This delivery is over: its agent is not offered the message any more.
-    TakeBack(Attempt),
+    /// End this delivery, if it is under way, and then take back what was offered to an agent by that adapter.
+    TakeBack {
+        /// Answers name it.
+        attempt: Attempt,
+        /// What was offered, perhaps by an earlier holder.
+        message: Box<Message>,
+        /// How.
+        by: Adapter,
+    },
     /// Carry out what a stored message asks of the bot. After a crash it may come again.
     Command {
         /// What.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::arrivals::{Catching, command};
 use super::deliveries::{HOLDER_STOPPED, Held, Queue};
-use super::gate::{Access, Adapter};
+use super::gate::Access;
 use super::io::{Attempt, InboxView, Input, Output, QueueView, Told};
 use super::pairing::Pairing;
 use super::record::{Change, Message, Standing, Stored};
@@ -121,6 +121,7 @@ impl Inbox {
                 }
                 None => self.out.push_back(Output::Told(Told::WrongCode)),
             },
+            Input::TakenBack(attempt, back) => self.taken_back(now, attempt, back),
             Input::Generation(generation) => self.superseded(generation),
             Input::Stop => self.stopping = true,
         }
@@ -244,9 +245,8 @@ impl Inbox {
 
     /// A message that the last holder left.
     fn found(&mut self, now: Now, mut message: Message) {
-        let again = self.access.adapter(&message.binding).is_some_and(Adapter::acknowledges);
         match (message.standing, command(&message.incoming.text)) {
-            (Standing::Delivering, _) if !again => {
+            (Standing::Delivering(by), _) if !by.acknowledges() => {
                 message.standing = Standing::Perhaps;
                 self.commits.add(Change::Stands(message.seq, Standing::Perhaps));
                 self.perhaps(message, HOLDER_STOPPED);
@@ -254,7 +254,7 @@ impl Inbox {
             // The last holder may not have come to say so.
             (Standing::Perhaps, _) => self.perhaps(message, HOLDER_STOPPED),
             (_, Some(command)) => self.hold_command(message, command, 0),
-            (Standing::Delivering, None) => {
+            (Standing::Delivering(_), None) => {
                 let (seq, name) = (message.seq, message.binding.clone());
                 self.queue(now, message, 0);
                 self.offered(&name, seq);

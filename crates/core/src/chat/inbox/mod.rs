@@ -16,6 +16,8 @@ mod record;
 mod tests;
 
 pub use gate::{Access, Adapter, Binding, Refusal, Rule};
-pub use io::{Attempt, Command, InboxView, Input, Missed, Output, Prepared, QueueView, Told, Undelivered};
+pub use io::{
+    Attempt, Back, Command, InboxView, Input, Missed, Output, Prepared, QueueView, Told, Undelivered,
+};
 pub use machine::Inbox;
 pub use record::{Change, Message, Standing, Stored};

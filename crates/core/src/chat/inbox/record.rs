@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gate::Adapter;
 use crate::chat::commits::Step;
 use crate::chat::{ChannelId, Incoming, MessageId};
 
@@ -23,8 +24,8 @@ pub struct Message {
 pub enum Standing {
     /// To be delivered.
     Stored,
-    /// On its way to the agent.
-    Delivering,
+    /// On its way to the agent by this adapter. One that acknowledges may still have it between two tries.
+    Delivering(Adapter),
     /// A holder died while it was on its way; a person decides.
     Perhaps,
     /// The agent has it, or a command was carried out.

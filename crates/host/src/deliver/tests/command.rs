@@ -72,6 +72,40 @@ async fn stopping_ends_the_program_with_everything_it_started_and_the_message_co
     assert!(!lives(&child), "the program's own child is gone too");
 }
 
+/// A delivery by this agent, once its script has named a process in `child`; and that process.
+async fn begun(bench: &Bench, agent: &Arc<dyn Agent>) -> (tokio::task::JoinHandle<Result<(), Undelivered>>, String) {
+    let (running, message) = (Arc::clone(agent), said(1, "x"));
+    let delivery = tokio::spawn(async move { running.deliver(&message, &Prepared::default()).await });
+    until(|| std::fs::read_to_string(bench.path("child")).is_ok_and(|text| text.ends_with('\n'))).await;
+    (delivery, bench.read("child").trim().to_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn stopping_ends_what_the_agent_runs_in_groups_of_its_own() {
+    let bench = Bench::new();
+    let child = bench.path("child");
+    let text = format!("setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' & wait", child.display());
+    let agent = bench.agent(&command(&[&bench.script("agent", &text)]));
+    let (delivery, child) = begun(&bench, &agent).await;
+    assert_eq!(agent.stop().await, Ok("Stopped.".into()));
+    assert_eq!(delivery.await.unwrap(), Ok(()));
+    assert!(!lives(&child));
+}
+
+#[tokio::test]
+async fn a_program_that_runs_is_stopped_whatever_its_binding_is_by_then() {
+    for now in [command(&["true"]), binding(Delivery::Inbox), BindingConfig { deliver: None, ..command(&[]) }] {
+        let bench = Bench::new();
+        let script = bench.script("agent", &format!("echo $$ > {}; exec sleep 1000", bench.path("child").display()));
+        let (delivery, child) = begun(&bench, &bench.agent(&command(&[&script]))).await;
+        let agent = bench.courier.agent(&now, no_session()).unwrap();
+        assert_eq!(bench.courier.stop("app", agent).await, Ok("Stopped.".into()));
+        assert_eq!(delivery.await.unwrap(), Ok(()));
+        assert!(!lives(&child));
+    }
+}
+
 #[tokio::test]
 async fn a_delivery_that_is_dropped_leaves_nothing_running() {
     let bench = Bench::new();

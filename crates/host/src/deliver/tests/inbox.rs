@@ -83,6 +83,63 @@ async fn the_sender_hears_once_that_nobody_takes_it_and_later_tries_wait() {
 async fn the_wish_to_stop_is_a_file() {
     let bench = Bench::new();
     let agent = bench.agent(&binding(Delivery::Inbox));
-    assert_eq!(agent.stop().await, Ok("The agent finds the wish to stop in its folder.".into()));
+    assert_eq!(agent.stop().await, Ok("Asked the agent to stop (file `stop` in its folder).".into()));
     assert_eq!(bench.read("inbox/app/stop"), "{}\n");
+}
+
+/// A delivery whose file is there, and that is ended.
+async fn offered(bench: &Bench, seq: u64) -> std::path::PathBuf {
+    let folder = inbox_folder(bench.folder.path(), "app");
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    let delivery = tokio::spawn(async move { agent.deliver(&said(seq, "hello"), &Prepared::default()).await });
+    until(|| !new_files(&folder).is_empty()).await;
+    delivery.abort();
+    assert!(delivery.await.unwrap_err().is_cancelled());
+    folder
+}
+
+/// Everything in a folder but the folders in it.
+fn files_beside(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count()
+}
+
+#[tokio::test]
+async fn what_nobody_took_is_taken_back_and_can_be_put_there_again() {
+    let bench = Bench::new();
+    for _again in 0..2 {
+        let folder = offered(&bench, 1).await;
+        for _asked_twice in 0..2 {
+            assert_eq!(bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await, Back::Safe);
+            assert_eq!((new_files(&folder).len(), files_beside(&folder)), (0, 0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_before_it_could_be_taken_back_is_the_agents() {
+    let bench = Bench::new();
+    let folder = offered(&bench, 1).await;
+    std::fs::rename(folder.join("new/000000000001.json"), bench.path("mine.json")).unwrap();
+    assert_eq!(bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await, Back::Taken);
+}
+
+#[tokio::test]
+async fn what_was_made_and_not_put_there_yet_is_no_ones() {
+    let bench = Bench::new();
+    assert_eq!(bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await, Back::Safe);
+    let folder = offered(&bench, 1).await;
+    // As a holder leaves it that died while it put it there, or while it took it back.
+    std::fs::rename(folder.join("new/000000000001.json"), folder.join("000000000001.json")).unwrap();
+    assert_eq!(bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await, Back::Safe);
+    assert_eq!(files_beside(&folder), 0);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_changed_may_have_given_it() {
+    let bench = Bench::new();
+    let folder = offered(&bench, 1).await;
+    // No file can take the place of a folder.
+    std::fs::create_dir_all(folder.join("000000000001.json/x")).unwrap();
+    let Back::Perhaps(why) = bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await else { panic!() };
+    assert!(why.starts_with("it could not be taken back from the agent's folder: "), "{why}");
 }

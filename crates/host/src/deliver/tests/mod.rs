@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::chat::inbox::{Message, Prepared, Standing, Undelivered};
+use holdfast_core::chat::inbox::{Adapter, Back, Message, Prepared, Standing, Undelivered};
 use holdfast_core::chat::{Attachment, ChannelId, Incoming, MessageId, UserId};
 
 use super::*;
@@ -73,7 +73,7 @@ fn said(seq: u64, text: &str) -> Message {
         at: 1_796_097_600_000,
         age: Duration::ZERO,
     };
-    Message { seq, incoming, binding: "app".into(), standing: Standing::Delivering }
+    Message { seq, incoming, binding: "app".into(), standing: Standing::Delivering(Adapter::Command) }
 }
 
 fn with(seq: u64, text: &str, files: &[(&str, &str, u64)]) -> Message {

@@ -109,6 +109,72 @@ async fn the_wish_to_stop_reaches_whoever_has_the_binding() {
     assert_eq!(listener.next().await, Offer::Stop);
 }
 
+/// Ends a delivery and takes its message back.
+async fn back(offers: &Offers, seq: u64, delivery: tokio::task::JoinHandle<Result<(), Undelivered>>) -> Back {
+    delivery.abort();
+    assert!(delivery.await.unwrap_err().is_cancelled());
+    offers.take_back("app", &format!("100/m{seq}")).await
+}
+
+#[tokio::test]
+async fn what_no_process_was_told_of_is_taken_back_and_none_is_told_of_it_later() {
+    let offers = Offers::default();
+    let agent = mcp(&offers);
+    let delivery = deliver(&agent, 1, "one");
+    until(|| offers.is_offered("app")).await;
+    assert_eq!(back(&offers, 1, delivery).await, Back::Safe);
+    let mut listener = offers.listen("app").unwrap();
+    assert!(listener.next().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_process_was_told_of_and_does_not_acknowledge_it_perhaps_has() {
+    let offers = Offers::default();
+    let agent = mcp(&offers);
+    let mut listener = offers.listen("app").unwrap();
+    let delivery = deliver(&agent, 1, "one");
+    assert_eq!(content(listener.next().await), "one");
+    assert!(matches!(back(&offers, 1, delivery).await, Back::Perhaps(_)));
+    assert!(!offers.acknowledge("app", "100/m1"), "that comes too late");
+    // A person wants it sent again, to the same one.
+    let delivery = deliver(&agent, 1, "one");
+    assert_eq!(content(listener.next().await), "one");
+    assert!(offers.acknowledge("app", "100/m1"));
+    assert_eq!(delivery.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn who_was_told_of_it_has_a_moment_to_say_so() {
+    let offers = Offers::default();
+    let agent = mcp(&offers);
+    let mut listener = offers.listen("app").unwrap();
+    let delivery = deliver(&agent, 1, "one");
+    assert_eq!(content(listener.next().await), "one");
+    let (taken, ()) = tokio::join!(back(&offers, 1, delivery), async {
+        // The process writes it to its agent first.
+        tokio::task::yield_now().await;
+        assert!(offers.acknowledge("app", "100/m1"));
+    });
+    assert_eq!(taken, Back::Taken);
+}
+
+#[tokio::test]
+async fn what_an_earlier_process_of_ours_offered_was_perhaps_taken() {
+    assert!(matches!(Offers::default().take_back("app", "100/m1").await, Back::Perhaps(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_comes_between_two_tries_counts() {
+    let offers = Offers::default();
+    let agent = mcp(&offers);
+    let mut slow = offers.listen("app").unwrap();
+    let delivery = deliver(&agent, 1, "one");
+    assert_eq!(content(slow.next().await), "one");
+    assert!(delivery.await.unwrap().is_err());
+    assert!(offers.acknowledge("app", "100/m1"));
+    assert_eq!(deliver(&agent, 1, "one").await.unwrap(), Ok(()));
+}
+
 #[test]
 fn the_processes_of_a_binding_are_bounded() {
     let offers = Offers::default();

@@ -86,6 +86,32 @@ async fn a_message_is_one_bracketed_paste_without_control_characters_and_then_en
 }
 
 #[tokio::test]
+async fn nothing_that_is_written_ends_the_paste_or_is_a_key() {
+    let bench = Bench::new();
+    let server = Server::new(&recorder(&bench));
+    until(|| bench.path("kept").exists()).await;
+    let agent = server.agent(&bench, "work:agent");
+    let attacks = [
+        "\x1b[201~\rrm -rf x\r",
+        // What is left where the escapes of an attack are removed once must not be one.
+        "\x1b\x1b[201~[201~",
+        "\u{9b}201~\u{90}x\u{9c}",
+        "\u{c2}\u{9b}201~",
+        "C-c Enter; kill-server\x03\x04\x1a",
+        "#{pane_id} #(touch x) %1 -t ; \\; $(id) `id`",
+    ];
+    for (seq, attack) in attacks.iter().enumerate() {
+        std::fs::write(bench.path("kept"), "").unwrap();
+        agent.deliver(&said(seq as u64, attack), &Prepared::default()).await.unwrap();
+        let typed = kept(&bench, "\x1b[201~\r").await;
+        let inside = typed.strip_prefix("\x1b[200~").and_then(|rest| rest.strip_suffix("\x1b[201~\r")).unwrap();
+        assert!(inside.chars().all(|c| !c.is_control() || c == '\r'), "{inside:?}");
+        let expected: String = attack.chars().filter(|c| !c.is_control() || *c == '\r').collect();
+        assert_eq!(inside.replace('\r', ""), expected.replace('\r', ""));
+    }
+}
+
+#[tokio::test]
 async fn a_pane_in_copy_mode_hears_again_and_stop_presses_its_key() {
     let bench = Bench::new();
     let server = Server::new(&recorder(&bench));

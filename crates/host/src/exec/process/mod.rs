@@ -13,4 +13,4 @@ pub(super) use once::{exec_command, run_process};
 pub(crate) use output::HeadTail;
 pub(super) use output::whole_characters;
 pub(super) use session::{Sessions, kill_process, read_process, start_process, write_process};
-pub(crate) use trees::Trees;
+pub(crate) use trees::{Trees, end_escaped};

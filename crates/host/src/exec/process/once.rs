@@ -91,6 +91,8 @@ pub(crate) struct Ran {
     pub(crate) end: End,
     background_ended: bool,
     escaped_pids: Vec<u32>,
+    /// By which what escaped is known.
+    pub(crate) mark: String,
 }
 
 /// Where a stream goes: what keeps part of it, and how.
@@ -114,6 +116,7 @@ pub(crate) async fn to_end<K: Send + 'static>(
         return Err(stopped());
     }
     let mut tree = trees.spawn(command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
+    let mark = tree.mark().to_owned();
     let (out, err) = tree.output();
     let writing = tree.stdin().map(|mut stdin| {
         // A program that does not read all of it has its reasons.
@@ -160,7 +163,7 @@ pub(crate) async fn to_end<K: Send + 'static>(
     if let Some(writing) = writing {
         writing.abort();
     }
-    Ok(Ran { end, background_ended, escaped_pids })
+    Ok(Ran { end, background_ended, escaped_pids, mark })
 }
 
 async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -> Outcome {
@@ -184,7 +187,7 @@ async fn run(env: &Arc<Env>, call: &Call, command: Command, timeout: Duration) -
         }
     });
     let ran = ran.await?;
-    let Ran { end, background_ended, escaped_pids } = ran;
+    let Ran { end, background_ended, escaped_pids, mark: _ } = ran;
     let (out, err) = (stdout.lock().shown(), stderr.lock().shown());
     let (code, signal) = match &end {
         End::Exited(status) => (status.code(), signal_of(status)),

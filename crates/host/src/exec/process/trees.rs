@@ -171,7 +171,28 @@ impl Trees {
     }
 }
 
+/// Kills what left its tree, wherever environments can be seen. Those it may have started meanwhile are killed too.
+pub(crate) async fn end_escaped(mark: &str) {
+    let end = async {
+        loop {
+            let left = identity::marked(&format!("{MARK}={mark}"));
+            if left.is_empty() {
+                return;
+            }
+            left.iter().for_each(|process| group::kill_one(process.pid));
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    // One that the kernel does not let go is not waited for.
+    let _ = tokio::time::timeout(limits::TREE_KILL_WAIT, end).await;
+}
+
 impl Tree {
+    /// What everything that it starts carries in its environment.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
     pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin().take()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_core::chat::inbox;
+use holdfast_core::chat::inbox::{self, Adapter};
 use holdfast_core::chat::outbox::{Key, Record, Standing};
 use holdfast_core::chat::{ChannelId, MessageId};
 use holdfast_core::status::UnixMs;
@@ -87,7 +87,11 @@ pub(super) fn taken(now: UnixMs, row: &Row<'_>) -> Result<inbox::Message, StoreE
     incoming.age = age(now, incoming.at);
     let standing = match row.get_ref(3)?.as_str().map_err(|_| StoreError::Damaged)? {
         "stored" => inbox::Standing::Stored,
-        "delivering" => inbox::Standing::Delivering,
+        // Written before it was kept how: as by one that cannot tell what it has.
+        "delivering" | "delivering command" => inbox::Standing::Delivering(Adapter::Command),
+        "delivering tmux" => inbox::Standing::Delivering(Adapter::Tmux),
+        "delivering mcp" => inbox::Standing::Delivering(Adapter::Mcp),
+        "delivering inbox" => inbox::Standing::Delivering(Adapter::Inbox),
         "perhaps" => inbox::Standing::Perhaps,
         "done" => inbox::Standing::Done,
         _ => return Err(StoreError::Damaged),
@@ -99,7 +103,10 @@ pub(super) fn taken(now: UnixMs, row: &Row<'_>) -> Result<inbox::Message, StoreE
 pub(super) fn inbox_standing(standing: inbox::Standing) -> &'static str {
     match standing {
         inbox::Standing::Stored => "stored",
-        inbox::Standing::Delivering => "delivering",
+        inbox::Standing::Delivering(Adapter::Command | Adapter::Mirror) => "delivering command",
+        inbox::Standing::Delivering(Adapter::Tmux) => "delivering tmux",
+        inbox::Standing::Delivering(Adapter::Mcp) => "delivering mcp",
+        inbox::Standing::Delivering(Adapter::Inbox) => "delivering inbox",
         inbox::Standing::Perhaps => "perhaps",
         inbox::Standing::Done => "done",
     }

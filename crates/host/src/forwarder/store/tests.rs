@@ -222,7 +222,7 @@ async fn the_next_holder_finds_every_message_that_is_not_done_and_what_was_seen(
     assert_eq!(take_in(&store, vec![take(&message(4, "10", Stands::Stored))]), Ok(vec![4]));
     let changes = vec![
         inbox::Change::Stands(1, Stands::Done),
-        inbox::Change::Stands(2, Stands::Delivering),
+        inbox::Change::Stands(2, Stands::Delivering(inbox::Adapter::Mcp)),
         inbox::Change::Seen { channel: at("c1"), message: id("11") },
         inbox::Change::Seen { channel: at("c1"), message: id("12") },
         inbox::Change::Seen { channel: at("c2"), message: id("1") },

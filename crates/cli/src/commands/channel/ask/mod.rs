@@ -6,17 +6,17 @@
 
 mod preview;
 
-use std::io::Read as _;
-
 use holdfast_core::chat::asks::{self, Verdict};
 use holdfast_core::limits;
-use holdfast_host::api::channel::{AskAnswer, AskPerson, Whereabouts, Withdraw};
+use holdfast_host::api::channel::{AskAnswer, AskPerson, Whereabouts, Withdraw, is_bound};
 use holdfast_host::api::client::holder;
+use holdfast_host::config;
 use holdfast_host::paths::Dirs;
 use holdfast_host::runtime;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, timeout};
 
 use crate::args::Folders;
 use crate::commands::op::rand_key;
@@ -45,10 +45,7 @@ struct Hook {
 
 pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failure> {
     let dirs = folders.dirs()?;
-    let mut text = String::new();
-    std::io::stdin().lock().take(limits::HOOK_INPUT as u64).read_to_string(&mut text)?;
-    let hook: Hook = serde_json::from_str(&text)
-        .map_err(|e| Failure::plain(format!("stdin is not what a PreToolUse or PermissionRequest hook gets: {e}")))?;
+    let hook = told(tokio::io::stdin()).await?;
     let request = format!("hook-{:016x}{:016x}", rand_key(), rand_key());
     let at = Whereabouts {
         binding,
@@ -58,8 +55,9 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
     };
     let (preview, left_out) = asks::preview(&preview(&hook.tool_name, &hook.tool_input));
     let description = hook.tool_input["description"].as_str().unwrap_or_default();
-    let order = AskPerson {
+    let mut order = AskPerson {
         at,
+        again: false,
         request: request.clone(),
         tool: hook.tool_name.chars().take(limits::INBOX_NAME_MAX).collect(),
         description: description.chars().take(8 * limits::ASK_DESCRIPTION_MAX).collect(),
@@ -68,7 +66,7 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
     };
     let mut signals = runtime::signals()?;
     let answer = tokio::select! {
-        answer = tokio::time::timeout(limits::ASK_LIFE + 2 * limits::ASK_PLACE, answered(&dirs, &order)) => {
+        answer = timeout(limits::ASK_LIFE + 2 * limits::ASK_PLACE, answered(&dirs, &mut order)) => {
             answer.unwrap_or(AskAnswer::Expired)
         }
         _ = signals.recv() => return withdrawn(&dirs, request).await,
@@ -83,26 +81,58 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
     Ok(())
 }
 
-/// The answer, through restarts of whoever is asked: the same request again is the same prompt.
-async fn answered(dirs: &Dirs, order: &AskPerson) -> AskAnswer {
+/// What the agent tells its hook. Whatever is wrong with it ends the hook with code 1, without an answer: of all codes only
+/// 0, with an answer, and 2 decide anything, so that the terminal does.
+async fn told(stdin: impl AsyncRead + Unpin) -> Result<Hook, Failure> {
+    let mut text = Vec::new();
+    let most = limits::HOOK_INPUT as u64;
+    match timeout(limits::HOOK_TIME, stdin.take(most + 1).read_to_end(&mut text)).await {
+        Ok(read) => _ = read?,
+        Err(_) => {
+            let seconds = limits::HOOK_TIME.as_secs();
+            return Err(Failure::plain(format!("stdin did not end within {seconds} s; this is for an agent's hook")));
+        }
+    }
+    if text.len() as u64 > most {
+        return Err(Failure::plain(format!("stdin has more than {most} bytes")));
+    }
+    serde_json::from_slice(&text)
+        .map_err(|e| Failure::plain(format!("stdin is not what a PreToolUse or PermissionRequest hook gets: {e}")))
+}
+
+/// The answer, through restarts of whoever is asked: the same request again is the same prompt. A Holdfast that was never
+/// there is hardly waited for.
+async fn answered(dirs: &Dirs, order: &mut AskPerson) -> AskAnswer {
     let mut alone = Instant::now();
     loop {
         let asked = Instant::now();
-        if let Ok(Some(holder)) = holder(dirs).await {
+        let running = holder(dirs).await;
+        let none = matches!(running, Ok(None));
+        if let Ok(Some(holder)) = running {
             match holder.ask(order).await {
                 Ok(answer) => return answer,
                 // It was there, and went.
                 Err(error) if error.code == "unavailable" && asked.elapsed() > limits::AGENT_AGAIN => {
                     alone = Instant::now();
+                    order.again = true;
                 }
                 Err(error) if matches!(error.code.as_str(), "unavailable" | "busy") => {}
                 Err(_) => return AskAnswer::CannotAsk,
             }
         }
-        if alone.elapsed() >= limits::ASK_PLACE {
-            return AskAnswer::CannotAsk;
+        let patience = if none && !order.again { limits::ASK_ALONE } else { limits::ASK_PLACE };
+        if alone.elapsed() >= patience {
+            return if none { unasked(dirs, order) } else { AskAnswer::CannotAsk };
         }
         tokio::time::sleep(limits::AGENT_AGAIN).await;
+    }
+}
+
+/// Without a Holdfast the configuration alone says whether the agent has a channel.
+fn unasked(dirs: &Dirs, order: &AskPerson) -> AskAnswer {
+    match config::read(&dirs.config_file()) {
+        Ok(read) if !is_bound(&read.channel, &order.at) => AskAnswer::NotBound,
+        _ => AskAnswer::CannotAsk,
     }
 }
 
@@ -119,7 +149,7 @@ async fn withdrawn(dirs: &Dirs, request: String) -> Result<(), Failure> {
 }
 
 /// Comes when the agent that started this is gone.
-async fn orphaned() {
+pub(super) async fn orphaned() {
     #[cfg(unix)]
     {
         let parent = std::os::unix::process::parent_id();
@@ -186,6 +216,21 @@ mod tests {
 
     fn by(verdict: Verdict) -> AskAnswer {
         AskAnswer::Answered { verdict, by: "Ann".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_hook_is_told_is_bounded_in_time_and_size() {
+        let why = async |stdin| told(stdin).await.err().map(|failure: Failure| failure.message().to_owned());
+        let (silent, _open) = tokio::io::duplex(64);
+        let expected = "stdin did not end within 5 s; this is for an agent's hook";
+        assert_eq!(why(silent).await.as_deref(), Some(expected));
+        let endless = tokio::io::repeat(b' ');
+        let expected = "stdin has more than 16777216 bytes";
+        assert_eq!(told(endless).await.err().map(|failure| failure.message().to_owned()).as_deref(), Some(expected));
+        let (read, mut write) = tokio::io::duplex(64);
+        tokio::io::AsyncWriteExt::write_all(&mut write, br#"{"tool_name": "Bash"}"#).await.unwrap();
+        drop(write);
+        assert_eq!(told(read).await.unwrap().tool_name, "Bash");
     }
 
     #[test]

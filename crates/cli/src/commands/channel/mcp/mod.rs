@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::ask::orphaned;
 use crate::args::Folders;
 use crate::commands::op::rand_key;
 use crate::failure::Failure;
@@ -64,7 +65,14 @@ pub async fn mcp(folders: &Folders, binding: Option<String>) -> Result<(), Failu
     let mut lines = std::pin::pin!(wire::lines());
     let places = Arc::new(Semaphore::new(limits::API_COMMANDS_RESERVED));
     let mut calls = JoinSet::new();
-    while let Some(line) = lines.next().await {
+    let mut orphaned = std::pin::pin!(orphaned());
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            // Others of the agent's may keep stdin open.
+            () = &mut orphaned => None,
+        };
+        let Some(line) = line else { break };
         while calls.try_join_next().is_some() {}
         match Line::read(&line) {
             Ok(Line::Request(request)) if request.method == "tools/call" => {

@@ -86,7 +86,7 @@ fn a_program_that_fails_is_started_three_times_and_then_its_sender_decides() {
     }
     assert_eq!(world.texts(), ["two"]);
     assert_eq!(world.rows[&1].standing, Standing::Perhaps);
-    let expected = ["Not delivered yet, tried again: no such program", "This was perhaps delivered: it ended with 1"];
+    let expected = ["Not delivered yet, tried again: no such program", "This may have been delivered: it ended with 1"];
     assert_eq!(world.sayings(), expected);
     assert_eq!(world.said[1].1.buttons[0].id, "again:1");
     world.answer(Ok(()));
@@ -101,7 +101,7 @@ fn what_an_agent_may_have_is_not_given_again_until_a_person_says_so() {
     world.fail(Undelivered::Perhaps("Enter was not pressed".to_owned()));
     world.pass(limits::INBOX_RETRY_MAX * 2);
     assert_eq!(world.texts(), [""; 0]);
-    assert_eq!(world.sayings(), ["This was perhaps delivered: Enter was not pressed"]);
+    assert_eq!(world.sayings(), ["This may have been delivered: Enter was not pressed"]);
     world.die();
     assert_eq!((world.said.len(), world.inbox.snapshot(world.now).perhaps), (1, 1));
 }
@@ -196,7 +196,7 @@ fn the_end_of_an_older_delivery_changes_nothing() {
     world.answer(Err("gone".to_owned()));
     world.pass(limits::INBOX_RETRY_MIN);
     world.give(Input::Delivered(old, Ok(())));
-    assert_eq!(world.rows[&1].standing, Standing::Delivering);
+    assert_eq!(world.rows[&1].standing, Standing::Delivering(Adapter::Inbox));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn what_an_agent_cannot_tell_apart_is_not_given_again_until_a_person_says_so() {
         assert_eq!(world.texts(), ["two"]);
         assert_eq!(world.rows[&1].standing, Standing::Perhaps);
         let (_, draft) = &world.said[0];
-        assert_eq!(draft.text, "This was perhaps delivered: Holdfast stopped just then.");
+        assert_eq!(draft.text, "This may have been delivered: Holdfast stopped just then.");
         let button = Button { id: "again:1".to_owned(), label: "Send again".to_owned(), look: Look::Plain };
         assert_eq!((&draft.buttons, &draft.reply_to), (&vec![button], &Some(id(1))));
 

@@ -1,4 +1,5 @@
 mod asking;
+mod back;
 mod crashes;
 mod gate;
 mod missing;

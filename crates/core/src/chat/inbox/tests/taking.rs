@@ -157,7 +157,7 @@ fn a_command_whose_holder_ended_before_it_was_answered_is_the_next_ones() {
     assert_eq!((world.said.len(), world.rows[&1].standing), (0, Standing::Stored), "nothing is said any more");
     world.rows.get_mut(&1).unwrap().incoming.age = limits::INBOX_COMMAND_AGE + S;
     world.die();
-    assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
+    assert_eq!(world.sayings(), ["Too late: this command was ignored."]);
     assert_eq!((world.commands().len(), world.rows[&1].standing), (2, Standing::Done));
 }
 
@@ -194,7 +194,7 @@ fn a_command_that_is_fetched_as_well_is_carried_out_once() {
 fn a_command_that_was_missed_for_long_is_not_carried_out() {
     let mut world = World::new(Adapter::Command);
     world.hear(Incoming { age: limits::INBOX_COMMAND_AGE + S, ..message(1, "/stop") });
-    assert_eq!(world.sayings(), ["This came too late and was not carried out."]);
+    assert_eq!(world.sayings(), ["Too late: this command was ignored."]);
     assert_eq!((world.commands(), world.rows[&1].standing), (vec![], Standing::Done));
 }
 

@@ -76,6 +76,9 @@ pub struct World {
     pub posted: Vec<Incoming>,
     /// Deliveries under way.
     pub given: VecDeque<(Attempt, Message, Prepared)>,
+    /// What is being taken back, and what comes of that; None: the test says it.
+    pub taking: VecDeque<(Attempt, String, Adapter)>,
+    pub back: Option<Back>,
     /// Everything that ever was given to the agent.
     pub all_given: Vec<String>,
     pub preparing: Vec<u64>,
@@ -112,6 +115,8 @@ impl World {
             slow: false,
             commits: VecDeque::new(),
         }
+            taking: VecDeque::new(),
+            back: Some(Back::Safe),
     }
 
     /// The holder dies; the next one begins.
@@ -133,6 +138,7 @@ impl World {
 
     pub fn give(&mut self, input: Input) {
         self.inbox.handle(self.now, input);
+        self.taking.clear();
         self.run();
     }
 
@@ -235,11 +241,18 @@ impl World {
                 }
                 Output::Deliver { attempt, message, prepared } => {
                     let row = &self.rows[&message.seq];
-                    assert_eq!(row.standing, Standing::Delivering, "stored before it is given");
+                    assert!(matches!(row.standing, Standing::Delivering(_)), "stored before it is given");
                     self.all_given.push(message.incoming.text.clone());
                     self.given.push_back((attempt, *message, prepared));
                 }
-                Output::TakeBack(attempt) => self.given.retain(|(given, ..)| *given != attempt),
+                Output::TakeBack { attempt, message, by } => {
+                    self.given.retain(|(given, ..)| *given != attempt);
+                    self.taking.push_back((attempt, message.incoming.text.clone(), by));
+                    if let Some(back) = self.back.clone() {
+                        self.taking.pop_back();
+                        self.inbox.handle(self.now, Input::TakenBack(attempt, back));
+                    }
+                }
                 Output::FetchAfter(channel, after) => self.fetches.push_back((channel, after)),
                 Output::Prepare(message) => self.preparing.push(message.seq),
                 Output::Say(key, draft) => {
