@@ -41,6 +41,13 @@ impl From<DeskError> for CommandError {
             DeskError::NoSeat => {
                 CommandError::new(error.code(), "this process does not speak for the bot; `holdfast seat take` first")
             }
+            DeskError::Parked(_) => {
+                let why = format!("{error}; once that is mended there, `holdfast channel retry` tries again");
+                CommandError::new(error.code(), why)
+            }
+            DeskError::WrongCode => {
+                CommandError::new(error.code(), format!("{error}; `holdfast channel pair` opens it anew"))
+            }
             error => CommandError::new(error.code(), error.to_string()),
         }
     }
