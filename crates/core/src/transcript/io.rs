@@ -72,7 +72,8 @@ pub enum Output {
     /// Look for this file, known by its place, among those beside the path whose names begin as its own, and open it.
     Find(Arc<str>, FileId),
     /// Look for files that stood at the path after one and before another, both of them open, and open them: rotated ones
-    /// beside it that were written last after the first and no later than the second. Who comes and goes between two looks is found in no other way.
+    /// beside it that were written last after the first and no later than the second; none, if the first was put away in
+    /// another manner. Who comes and goes between two looks is found in no other way.
     Beside {
         /// The path.
         path: Arc<str>,

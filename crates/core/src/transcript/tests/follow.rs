@@ -178,6 +178,16 @@ fn files_that_came_and_went_between_two_looks_are_read_between_the_others() {
 }
 
 #[test]
+fn numbered_files_are_something_else_where_the_first_was_put_away_by_another_name() {
+    let mut shell = Shell::bound(Start::Beginning, &line("a", 0));
+    shell.disk.rename(PATH, "/t/a.jsonl.2026-12-01");
+    shell.disk.append("/t/a.jsonl.1", &line("not ours", 0));
+    shell.disk.append(PATH, &line("b", 0));
+    shell.poll();
+    assert_eq!(said(&shell), ["a", "b"]);
+}
+
+#[test]
 fn a_file_that_took_the_name_of_the_first_is_read_after_it() {
     // As agents do it that keep one old file.
     let mut shell = Shell::bound(Start::Beginning, &line("a", 0));

@@ -63,6 +63,9 @@ impl Disk {
             let number = name.strip_prefix(path).and_then(|rest| rest.strip_prefix('.'));
             number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
         };
+        if self.names.iter().any(|(name, inode)| *inode == left && !numbered(name)) {
+            return Vec::new();
+        }
         let found = self.names.iter().filter(|(name, _)| numbered(name)).map(|(_, inode)| *inode);
         let between = |inode: &u64| written(inode) > written(&left) && written(inode) <= written(&next);
         let mut found: Vec<u64> = found.filter(between).collect();
