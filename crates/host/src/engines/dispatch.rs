@@ -40,7 +40,7 @@ impl CommandError {
     }
 
     pub(crate) fn not_running() -> CommandError {
-        CommandError::new("not_running", "no Holdfast runs on this data folder")
+        CommandError::new("not_running", "no Holdfast runs on this data folder; `holdfast serve` starts one")
     }
 
     pub(crate) fn no_tray_here() -> CommandError {

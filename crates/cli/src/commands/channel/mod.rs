@@ -72,6 +72,9 @@ async fn test(folders: &Folders, binding: &str) -> Result<(), Failure> {
 }
 
 async fn check(folders: &Folders, channel: Option<String>) -> Result<ExitCode, Failure> {
+    if configured(folders)?.backend.is_none() {
+        return Err(Failure::plain("no channel is set up; `holdfast channel setup` does that"));
+    }
     let answer = ask(&folders.dirs()?, Ask::ChannelCheck { channel }).await?;
     let report = report(&answer)?;
     if folders.json {
