@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod crates;
+mod examples;
 mod icons;
 mod links;
 mod pages;

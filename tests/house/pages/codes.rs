@@ -84,8 +84,8 @@ fn handed_out(source: &str) -> BTreeSet<String> {
     }
     found.extend(literals_within(source, "pub fn code(", "\n    }"));
     found.extend(literals_within(source, "pub const fn code(", "\n    }"));
-    found.extend(literals_within(source, "let code = if ", ";"));
-    found.extend(literals_within(source, "let (code, message) =", ";"));
+    found.extend(literals_within(source, "let code = if ", "};"));
+    found.extend(literals_within(source, "let (code, message) =", "};"));
     found.into_iter().filter(|text| is_code(text)).collect()
 }
 
