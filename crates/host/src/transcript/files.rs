@@ -117,29 +117,38 @@ impl Files {
     }
 
     /// The files beside the path that came after an open one and before the next, oldest first, and whether there are more:
-    /// those named as it with a number behind, written last between the last words of the two.
+    /// those named as it with a number behind, written last between the last words of the two. None, if the first was put away
+    /// by another name or elsewhere: then those with numbers are something else.
     pub fn beside(&mut self, path: &str, left: Place, next: Place) -> io::Result<(Vec<Look>, bool)> {
         let (since, until) = (self.get(left)?.metadata()?.modified()?, self.get(next)?.metadata()?.modified()?);
+        let mut rotated = cap_std::fs::Metadata::from_file(self.get(left)?)?.nlink() == 0;
         let path = Path::new(path);
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok((Vec::new(), false)) };
         let mut found = Vec::new();
         let mut looked_at = 0;
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let Some(number) = number(name.as_encoded_bytes(), entry.file_name().as_encoded_bytes()) else { continue };
+            if !entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+                continue;
+            }
             looked_at += 1;
             if looked_at > limits::TRANSCRIPT_BESIDE {
                 return Ok((Vec::new(), true));
             }
+            let Some(number) = number(name.as_encoded_bytes(), entry.file_name().as_encoded_bytes()) else { continue };
             // One that was removed meanwhile, or is not for us, is not one of them. What is open is known.
-            if let Ok(Some((place, Some(file)))) = self.open(&entry.path())
-                && !self.open.contains_key(&place)
+            let Ok(Some((place, opened))) = self.open(&entry.path()) else { continue };
+            rotated |= place == left;
+            if let Some(file) = opened.filter(|_| !self.open.contains_key(&place))
                 && let Ok(written) = file.metadata().and_then(|meta| meta.modified())
                 && written > since
                 && written <= until
             {
                 found.push((written, Reverse(number), place, file));
             }
+        }
+        if !rotated {
+            return Ok((Vec::new(), false));
         }
         found.sort_by_key(|(written, number, ..)| (*written, *number));
         let more = found.len() > limits::TRANSCRIPT_FILES;

@@ -42,6 +42,7 @@ async fn a_file_renamed_away_while_nobody_followed_is_found_by_its_number_beside
     world.append(&line("b"));
     world.rotate("a.jsonl.2026-12-01");
     for number in 0..20 {
+        // Not parts of it, as it has no number itself.
         append(&world.beside(&format!("a.jsonl.{number}")), &line("another"));
     }
     world.append(&line("c"));
