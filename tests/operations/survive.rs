@@ -127,3 +127,21 @@ async fn a_killed_runner_is_told_as_unknown_and_what_it_left_behind_is_ended() {
     assert!(until(|| !alive(child)).await, "unknown means over");
     desk.stand.release("orphan");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_runner_that_waits_keeps_little_of_its_program_in_memory() {
+    let desk = Desk::start().await;
+    let id = desk.script(&waiting("idle")).await;
+    desk.stand.journal_has("started idle").await;
+    let status = format!("/proc/{}/status", desk.runner().await);
+    // Its start alone touches more than 15 MB of the file in a build for tests.
+    let kept = || {
+        let status = std::fs::read_to_string(&status).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).expect("a size");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    };
+    assert!(until(|| kept() < 8 * 1024).await, "{} kB", kept());
+    desk.stand.release("idle");
+    assert_eq!(desk.end(&id).await["outcome"]["exit"]["code"], 3);
+}

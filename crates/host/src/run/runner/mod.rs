@@ -10,6 +10,7 @@ mod program;
 #[cfg(windows)]
 #[path = "program_windows.rs"]
 mod program;
+mod rest;
 mod talk;
 #[cfg(unix)]
 #[path = "terminal_unix.rs"]
@@ -40,8 +41,11 @@ pub fn asked() -> Option<ExitCode> {
 
 /// The whole life of the runner of a prepared folder.
 pub fn main(folder: &Path) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.and_then(|runtime| runtime.block_on(run(folder))) {
+    let rest = rest::Rest::default();
+    let waits = rest.clone();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().on_thread_park(move || waits.waits()).build();
+    match runtime.and_then(|runtime| runtime.block_on(run(folder, rest))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             // Whoever started it may be gone already.
@@ -51,7 +55,7 @@ pub fn main(folder: &Path) -> ExitCode {
     }
 }
 
-async fn run(folder: &Path) -> io::Result<()> {
+async fn run(folder: &Path, rest: rest::Rest) -> io::Result<()> {
     // A session of its own, so that no terminal and no log-out of its starter ends it.
     #[cfg(unix)]
     let _ = rustix::process::setsid();
@@ -67,7 +71,7 @@ async fn run(folder: &Path) -> io::Result<()> {
     }
     let listener = local_socket::listen(Path::new(&spec.socket));
     let _ = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush());
-    own::Own::new(folder, spec, identity, own::Doors::new(listener, interrupts)).run().await;
+    own::Own::new(folder, spec, identity, own::Doors::new(listener, interrupts), rest).run().await;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures_util::FutureExt as _;
@@ -18,6 +19,7 @@ use holdfast_core::time::Now;
 
 use super::interrupts::{Interrupt, Interrupts};
 use super::program::{Running, Sink, Source, Tree};
+use super::rest::Rest;
 use super::talk::Talk;
 use crate::link::clock::Turns;
 use crate::local_socket::{self, Accepted, Listener};
@@ -43,8 +45,9 @@ pub(super) struct Own {
     rest: Option<u64>,
     inputs: VecDeque<Piece>,
     stalled: Option<UnixMs>,
-    /// It came to rest once, and gave back what its start needed.
-    rested: bool,
+    rest_wanted: Rest,
+    /// When it last came to rest (awake time).
+    rested: Option<Duration>,
 }
 
 /// Who may come in.
@@ -76,11 +79,12 @@ enum Event {
     /// `None` when the worker is gone.
     Asked(Option<Ask>),
     Interrupted(Interrupt),
-    Due,
+    /// Its time came; with `true` after a wait of some length in which nothing happened.
+    Due(bool),
 }
 
 impl Own {
-    pub(super) fn new(folder: &Path, spec: Spec, identity: Identity, doors: Doors) -> Own {
+    pub(super) fn new(folder: &Path, spec: Spec, identity: Identity, doors: Doors, rest_wanted: Rest) -> Own {
         let mut turns = Turns::new();
         let machine = Runner::new(now(&mut turns), &spec);
         Own {
@@ -98,7 +102,8 @@ impl Own {
             rest: None,
             inputs: VecDeque::new(),
             stalled: None,
-            rested: false,
+            rest_wanted,
+            rested: None,
         }
     }
 
@@ -132,8 +137,10 @@ impl Own {
                 Event::Asked(None) => self.doors.talk = None,
                 Event::Interrupted(Interrupt::End) => self.handle(RunnerInput::Interrupted),
                 Event::Interrupted(Interrupt::Unreached) => self.listen_again(),
-                Event::Due => {
-                    self.rest();
+                Event::Due(quiet) => {
+                    if quiet {
+                        self.come_to_rest();
+                    }
                     self.machine.handle_timeout(now(&mut self.turns));
                     if self.orphaned() {
                         return;
@@ -146,7 +153,7 @@ impl Own {
     /// Waits for what happens first. Output is read into `block`, unless that is empty.
     async fn next(&mut self, block: &mut [u8]) -> Event {
         let left = self.machine.poll_timeout(now(&mut self.turns));
-        let most = if self.rested { limits::RUNNER_LOOK } else { limits::SHELL_TURN_MAX };
+        let most = if self.rested.is_some() { limits::RUNNER_LOOK } else { limits::SHELL_TURN_MAX };
         let left = left.map_or(most, |left| left.min(limits::SHELL_TURN_MAX));
         let Doors { listener, talk, interrupts } = &mut self.doors;
         let (sources, sink, tree) = match &mut self.program {
@@ -159,7 +166,7 @@ impl Own {
             // Output comes last, so that a program that writes without end delays nothing.
             biased;
             interrupt = interrupts.next() => Event::Interrupted(interrupt),
-            () = tokio::time::sleep(left) => Event::Due,
+            () = tokio::time::sleep(left) => Event::Due(left >= limits::SHELL_TURN_MAX),
             event = tree_ends(tree, exited, ending, mark) => event,
             ask = hear(talk) => Event::Asked(ask),
             stream = accept(listener) => Event::Connected(stream),
@@ -327,11 +334,13 @@ impl Own {
         self.fed(0);
     }
 
-    /// Nothing happened for a moment, the first time.
-    fn rest(&mut self) {
-        if !std::mem::replace(&mut self.rested, true) {
-            #[cfg(target_os = "linux")]
-            crate::memory::give_back();
+    /// Nothing happened for a moment: what the start needed, or what happened since, is given back. Not so often that a program
+    /// that is slow, or a time that is awaited, makes it work.
+    fn come_to_rest(&mut self) {
+        let awake = now(&mut self.turns).awake;
+        if self.rested.is_none_or(|at| awake >= at + limits::RUNNER_LOOK) {
+            self.rested = Some(awake);
+            self.rest_wanted.wanted();
         }
     }
 
