@@ -1,5 +1,6 @@
 //! Operations as MCP clients see them.
 
+use holdfast_core::limits;
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -48,4 +49,38 @@ async fn a_client_may_start_an_operation_while_the_machine_is_away() {
     desk.stand.restart_device().await;
     assert_eq!(desk.end(&id).await["state"], "completed");
     assert_eq!(desk.started("away"), 1);
+}
+
+#[tokio::test]
+async fn a_client_whose_input_nobody_reads_is_told_busy_and_what_was_accepted_is_given_once_it_is_read() {
+    let desk = Desk::start().await;
+    let client = desk.stand.modern();
+    let script = "echo started slow >> journal; \
+                  while [ ! -e release-slow ]; do [ -e journal ] || exit 9; sleep 0.05; done; wc -c";
+    let start = json!({"argv": ["/bin/sh", "-c", script], "stdin": true});
+    let begun = client.call("start_operation", start).send().await.expect("an answer");
+    let id = begun.content()["operation_id"].as_str().expect("an id").to_owned();
+    desk.state(&id, &["running"]).await;
+    let piece = "x".repeat(32 * 1024);
+    let write = json!({"operation_id": id, "data": piece});
+    let mut accepted = Vec::new();
+    let refused = loop {
+        let answer = client.call("write_operation", write.clone()).send().await.expect("an answer");
+        if answer.code().is_some() {
+            break answer;
+        }
+        accepted.push(answer.content()["input"].as_str().expect("an id").to_owned());
+    };
+    assert_eq!((refused.code(), refused.retryable()), (Some("busy"), Some(true)), "{refused:?}");
+    assert!(accepted.len() >= limits::WORKER_RUN_INPUTS_MAX, "{}", accepted.len());
+    desk.stand.release("slow");
+    for input in &accepted {
+        assert_eq!(desk.end(input).await["state"], "completed", "{input}");
+    }
+    // There is room again.
+    let close = json!({"operation_id": id, "data": "last", "close": true});
+    client.call("write_operation", close).send().await.expect("an answer").content();
+    assert_eq!(desk.end(&id).await["state"], "completed");
+    let counted = String::from_utf8(desk.output(&id, "stdout").await).expect("a number");
+    assert_eq!(counted.trim().parse(), Ok(accepted.len() * piece.len() + "last".len()));
 }
