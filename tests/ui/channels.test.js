@@ -158,7 +158,7 @@ test('retrying the refused messages, and what may be there already only after a 
   await troubles.getByRole('button', { name: 'Try again' }).click();
   await troubles.getByRole('button', { name: 'Send unknown ones again' }).click();
   const dialog = page.getByRole('dialog', { name: 'Send them again?' });
-  await dialog.getByText('they stand there twice').waitFor();
+  await dialog.getByText('would then appear twice').waitFor();
   await dialog.getByRole('button', { name: 'Send unknown ones again' }).click();
   await dialog.waitFor({ state: 'detached' });
   const tried = [{ command: 'channel_retry' }, { command: 'channel_retry', unknown: true }];

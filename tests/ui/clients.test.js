@@ -106,7 +106,7 @@ test('revoking a client is asked about, gives the focus back, and ends its acces
   assert.ok(await allowed(home, access));
   await revoke.click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-  await page.getByText('No client has been here yet.').waitFor();
+  await page.getByText('No clients yet.').waitFor();
   assert.ok(!(await allowed(home, access)));
   await panel(page, 'Clients').locator('h2:focus').waitFor();
 });

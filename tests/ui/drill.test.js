@@ -20,7 +20,7 @@ test('a drill shows each step with its time as it happens, and that the call was
   await cut.focus();
   await page.keyboard.press('Home');
   await eventually(async () => assert.equal(await cut.getAttribute('aria-valuetext'), '1 s'));
-  const waited = await glimpse(page, 'Waiting for what comes next');
+  const waited = await glimpse(page, 'Waiting…');
   await page.getByRole('button', { name: 'Start the drill' }).click();
   const steps = panel(page, 'What happened');
   await steps.getByText('This machine received the call and runs it').waitFor();

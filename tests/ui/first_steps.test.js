@@ -8,7 +8,7 @@ import { suite } from './support/suite.js';
 
 const { holdfast } = suite();
 const panel = (page, name) => page.getByRole('region', { name });
-const steps = (page) => panel(page, /First steps|Done: this machine/);
+const steps = (page) => panel(page, /First steps|All set/);
 /** Until so many steps are checked. */
 const done = (page, count) =>
   eventually(async () => assert.equal(await steps(page).getByRole('listitem').filter({ hasText: 'done' }).count(), count));
@@ -24,9 +24,9 @@ test('on a fresh install the steps stand first, check themselves as they are don
   await page.getByRole('button', { name: 'Start the drill' }).click();
   await page.getByRole('alert').filter({ hasText: 'Delivered once.' }).waitFor();
   await page.getByRole('link', { name: 'Now', exact: true }).click();
-  await panel(page, 'Done: this machine').waitFor();
+  await panel(page, 'All set').waitFor();
   await done(page, 3);
-  await panel(page, 'Done: this machine').getByRole('button', { name: 'Close' }).click();
+  await panel(page, 'All set').getByRole('button', { name: 'Close' }).click();
   await page.reload();
   await page.getByRole('region', { name: 'Calls' }).waitFor();
   assert.equal(await steps(page).count(), 0);

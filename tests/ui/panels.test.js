@@ -22,7 +22,7 @@ const PANELS = {
   clients: async (page) => {
     await page.getByRole('button', { name: 'Revoke Claude Code' }).waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
-    await page.getByText('A code is 8 letters').waitFor();
+    await page.getByText('A code has 8 characters').waitFor();
   },
   devices: async (page) => {
     await page.getByRole('button', { name: 'Make a code' }).click();

@@ -87,7 +87,7 @@ test('what the command line overrules is written, and the window says that it is
   await mkdir(join(home.root, 'code'));
   await workspace.fill('~/code');
   await workspace.press('Enter');
-  await page.getByText('overruled by the command line').waitFor();
+  await page.getByText('overridden by a command-line option').waitFor();
   await eventually(async () => assert.match(await file(home), /root = "~\/code"/));
 });
 

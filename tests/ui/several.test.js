@@ -70,10 +70,10 @@ test('an Allow without an answer is given up after ten seconds, and says so', as
   const given = page.waitForEvent('requestfailed', commands('answer'));
   await request;
   await page.clock.runFor(9 * SECOND);
-  assert.equal(await page.getByText('did not answer in time').count(), 0);
+  assert.equal(await page.getByText('did not respond in time').count(), 0);
   await page.clock.runFor(2 * SECOND);
   await given;
-  await page.getByRole('alert').getByText('Holdfast did not answer in time, and is not asked any more.').waitFor();
+  await page.getByRole('alert').getByText('Holdfast did not respond in time.').waitFor();
 });
 
 test('a Stop is waited for as long as stopping may take', async () => {
@@ -91,9 +91,9 @@ test('a Stop is waited for as long as stopping may take', async () => {
     await heading(page, `Connected to relay.example — ${second} calls are running`).waitFor();
     await page.clock.runFor(10 * SECOND);
   }
-  assert.equal(await page.getByText('did not answer in time').count(), 0);
+  assert.equal(await page.getByText('did not respond in time').count(), 0);
   await page.clock.runFor(5 * SECOND);
-  await page.getByRole('alert').getByText('did not answer in time').waitFor();
+  await page.getByRole('alert').getByText('did not respond in time').waitFor();
 });
 
 test('a session that is not answered is told, with what may be the cause', async () => {
@@ -102,5 +102,5 @@ test('a session that is not answered is told, with what may be the cause', async
   await page.goto(holdfast.url());
   await page.clock.runFor(11 * SECOND);
   await page.getByText('Holdfast is not responding yet; retrying.').waitFor();
-  await page.getByText('If this page is open in other windows too, close some').waitFor();
+  await page.getByText('If this page is open in several tabs, close some').waitFor();
 });

@@ -145,7 +145,7 @@ test('the seat is taken after a sentence on what will happen, and let go of', as
   const { holdfast, page } = await scripted(base(now, { seat: seat(now, { state: 'off', holder: laptop }) }), []);
   await page.getByRole('button', { name: 'Take' }).click();
   const dialog = page.getByRole('dialog', { name: 'Take the seat?' });
-  await dialog.getByText('laptop (process 991) speaks for this bot now.').waitFor();
+  await dialog.getByText('laptop (process 991) runs this bot now.').waitFor();
   assert.deepEqual(await axe(page), []);
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   assert.equal(holdfast.asked.length, 0);
@@ -188,7 +188,7 @@ test('a token that is not good any more leads to the words how to open the windo
   holdfast.forget();
   await holdfast.listen(port);
   await page.getByText('holdfast open', { exact: true }).waitFor();
-  await page.getByRole('heading', { name: 'This page was opened with an old link' }).waitFor();
+  await page.getByRole('heading', { name: 'This link has expired' }).waitFor();
   const nobody = await opened(`http://127.0.0.1:${port}/#wrong`);
   await nobody.getByText('holdfast open', { exact: true }).waitFor();
   assert.equal(new URL(nobody.url()).hash, '');
