@@ -24,6 +24,10 @@ pub const ALL: &[(&str, &str)] = &[
     ("seat_failed", "The seat was given up; the message says why."),
     ("token_refused", "The chat service does not accept the bot's token."),
     ("wrong_code", "No pairing code of this kind waits, or pairing is closed."),
+    (
+        "pane_missing",
+        "tmux has no such pane now; the binding is made all the same, and messages wait until it is there.",
+    ),
     ("channel_parked", "The chat service refuses this channel; `holdfast channel retry` once that is mended."),
     // The relay: people.
     ("account_needed", "There are several accounts: name one."),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::paths::Dirs;
 
 pub use channel::examine_channel;
+pub(crate) use delivery::pane_of;
 pub use public::examine_public;
 
 /// Everything that was looked at. Holds no secret.

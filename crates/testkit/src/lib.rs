@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 pub mod base;
+mod calendar;
 pub mod discord;
 pub mod disk;
 pub mod fault;

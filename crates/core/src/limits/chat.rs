@@ -13,7 +13,8 @@ limits! {
     CHAT_ID_MAX: usize = 64, "bytes", "Id of a channel, message or person; services use at most 32.";
     BINDINGS: usize = 32, "bindings", "Bindings of one bot; half of OUTBOX_LANES, so that threads find a place.";
     BINDING_NAME_MAX: usize = 40, "characters", "Name of a binding; it becomes the name of a folder.";
-    CHANNEL_PEOPLE: usize = 200, "people", "People who may speak to the agents.";
+    CHANNEL_NAME_MAX: usize = 120, "characters", "Name of a channel as it is shown; Discord's have at most 100.";
+    CHANNEL_PEOPLE: usize = 200, "people", "People who may talk to the agents.";
 
     ["Outbox"]
     OUTBOX_NONCE_WINDOW: Duration = secs(2 * 60), "time", "How long after its first attempt a message with an unknown outcome is sent again with the same nonce; services remember nonces for a few minutes.";
@@ -42,6 +43,8 @@ limits! {
     ["Inbox"]
     INBOX_WAITING: usize = 200, "messages", "Messages that wait for one binding; whoever writes more is told.";
     INBOX_CHANNELS: usize = 256, "channels", "Channels and threads of which it is known what was seen; the oldest is forgotten.";
+    INBOX_THREADS: usize = 100, "threads", "Threads with news in which nobody wrote before that are fetched after a gap, the newest first.";
+    INBOX_DIRECT: usize = 20, "people", "People whose conversation with the bot alone is looked for at a time, so that nothing there is missed before they first write; services mistrust bots that open many.";
     INBOX_TEXT_MAX: usize = 16 << 10, "bytes", "Text of one message; services allow at most 4096 characters.";
     INBOX_ATTACHMENTS: usize = 10, "files", "Files of one message.";
     INBOX_NAME_MAX: usize = 64, "characters", "Name of a person or a file.";
@@ -77,12 +80,15 @@ limits! {
     DISCORD_PLACE_RETRY: Duration = secs(1), "time", "First wait before a channel that could not be looked up is looked up again; doubles.";
     DISCORD_PLACE_RETRY_MAX: Duration = secs(30), "time", "The longest of these.";
 
+    ["Telegram"]
+    TELEGRAM_LIVE: Duration = secs(90), "time", "After a poll that left nothing behind: what the next one brings within this time was heard as it was said, whatever calendars show; more than CHANNEL_POLL with its answer, less than INBOX_COMMAND_AGE.";
+
     ["Prompts"]
     ASK_LIFE: Duration = secs(600), "time", "How long a prompt waits for a click.";
     ASK_PLACE: Duration = secs(10), "time", "How long a prompt waits for a seat and for its message to be there before the terminal decides.";
+    ASK_ALONE: Duration = secs(1), "time", "How long a prompt waits where no Holdfast runs, or one that does nothing about its seat; less than ASK_PLACE.";
     ASK_PREVIEW_MAX: usize = 800, "characters", "What is shown of what a tool is about to do: its beginning, its end, and how much lies between them.";
     ASK_DESCRIPTION_MAX: usize = 300, "characters", "What is shown of what an agent says that a tool is for.";
-    ASK_ALONE: Duration = secs(1), "time", "How long a prompt waits where no Holdfast runs, or one that does nothing about its seat; less than ASK_PLACE.";
     ASK_REQUEST_MAX: usize = 48, "bytes", "Name of a prompt; with what stands around it, it fits the 64 bytes that services give a button.";
     ASKS: usize = 100, "prompts", "Prompts that wait.";
     ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";
@@ -105,6 +111,7 @@ limits! {
     FORWARDER_FINISH: Duration = millis(1500), "time", "How long at hand-over transcripts are read to their ends; what is not read by then is the next holder's.";
     FORWARDER_LEAVE: Duration = millis(3700), "time", "How long a hand-over waits for deliveries that are under way; less than SEAT_DRAIN.";
     FORWARDER_KEY_MAX: usize = 128, "bytes", "What an agent names its words by, so that they are not said twice.";
+    FORWARDER_SAYS: usize = 64, "messages", "What agents say through a tool and is not stored yet; whoever says more is told to try again.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
 
     ["Deliveries"]
@@ -128,9 +135,9 @@ limits! {
     AGENT_WAITS: Duration = secs(15), "time", "How long a tool that an agent calls waits for a Holdfast with the seat; more than a restart takes.";
     AGENT_WRITTEN: usize = 256, "messages", "Messages of which a process of an agent knows that it wrote them; many times the one that is offered.";
     HOOK_INPUT: usize = 16 << 20, "bytes", "What a hook is told; a file that is to be written stands in it as a whole.";
+    HOOK_TIME: Duration = secs(5), "time", "How long a hook waits for what it is told; agents write it at once.";
     AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 
-    HOOK_TIME: Duration = secs(5), "time", "How long a hook waits for what it is told; agents write it at once.";
     ["Transcripts"]
     TRANSCRIPT_POLL: Duration = secs(2), "time", "How often a transcript is looked at when nothing told of a change.";
     TRANSCRIPT_READ: usize = 2 << 20, "bytes", "One read of a transcript.";

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use holdfast_core::limits;
+use holdfast_relay::{Clock as _, SystemClock};
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use reqwest::{Client, RequestBuilder, Response};
@@ -20,6 +21,7 @@ pub(super) struct Http {
     /// The service is on this machine: the token must not go to a proxy elsewhere, in the clear.
     local: bool,
     open: Mutex<Open>,
+    calendar: Calendar,
 }
 
 #[derive(Clone)]
@@ -53,6 +55,42 @@ impl Lost {
     }
 }
 
+/// The service's calendar, as its last answer told it; it goes on with the time since this machine began, so that neither a
+/// wrong clock here nor one that is set counts.
+#[derive(Debug, Default)]
+pub(super) struct Calendar {
+    clock: SystemClock,
+    /// What it showed, and the boot time then.
+    told: Mutex<Option<(u64, Duration)>>,
+}
+
+impl Calendar {
+    /// An answer came.
+    pub(super) fn hear(&self, headers: &HeaderMap) {
+        if let Some(shown) = date(headers) {
+            *self.told.lock() = Some((shown, self.boot()));
+        }
+    }
+
+    /// In milliseconds since 1970, to a second or two. None: the service did not tell it.
+    pub(super) fn now(&self) -> Option<u64> {
+        let (shown, at) = (*self.told.lock())?;
+        let since = self.boot().saturating_sub(at);
+        Some(shown.saturating_add(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Time since the machine began, its sleep as well.
+    pub(super) fn boot(&self) -> Duration {
+        self.clock.now().boot
+    }
+}
+
+/// When an answer was made, in milliseconds since 1970.
+fn date(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(http::header::DATE)?.to_str().ok()?;
+    u64::try_from(jiff::fmt::rfc2822::parse(text).ok()?.timestamp().as_millisecond()).ok()
+}
+
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("service", &self.service).finish_non_exhaustive()
@@ -64,7 +102,8 @@ impl Http {
     pub(super) fn new(service: &'static str, base: &str) -> Result<Http, BadChannel> {
         let local = base.parse().is_ok_and(|url| http_client::is_this_machine(&url));
         let client = client(local).map_err(|_| BadChannel::Tls)?;
-        Ok(Http { service, local, open: Mutex::new(Open { client, ended: CancellationToken::new() }) })
+        let open = Mutex::new(Open { client, ended: CancellationToken::new() });
+        Ok(Http { service, local, open, calendar: Calendar::default() })
     }
 
     /// Sends a request and reads its answer, of at most [`limits::CHANNEL_BODY_MAX`].
@@ -77,6 +116,7 @@ impl Http {
         let answer = async {
             let mut response = request(&open.client).timeout(wait).send().await.map_err(|e| self.lost(e))?;
             let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+            self.calendar.hear(&headers);
             let mut body = Vec::new();
             while let Some(more) = response.chunk().await.map_err(|e| self.lost(e))? {
                 if body.len() + more.len() > limits::CHANNEL_BODY_MAX {
@@ -131,6 +171,11 @@ impl Http {
         }
         into.flush().await.map_err(|e| format!("the file cannot be written: {e}"))?;
         if written == 0 { Err("the file is empty".into()) } else { Ok(written) }
+    }
+
+    /// The service's.
+    pub(super) fn calendar(&self) -> &Calendar {
+        &self.calendar
     }
 
     /// Ends what is under way and begins with new connections.

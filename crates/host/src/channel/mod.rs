@@ -9,10 +9,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::Missed;
+use holdfast_core::chat::inbox::{Missed, Thread};
 use holdfast_core::chat::outbox::Posted;
-use holdfast_core::chat::{Attachment, ChannelId, Click, Draft, Incoming, MessageId, SendError};
+use holdfast_core::chat::{Attachment, ChannelId, Click, Draft, Incoming, MessageId, SendError, UserId};
 #[cfg(doc)]
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
@@ -73,6 +74,20 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
         after: &'a MessageId,
     ) -> BoxFuture<'a, Result<Missed, SendError>>;
 
+    /// Threads of these channels in which people can write, those with the newest messages first; at most
+    /// [`limits::INBOX_THREADS`]. None of services that bring what was missed by themselves.
+    fn threads<'a>(&'a self, of: &'a [ChannelId]) -> BoxFuture<'a, Result<Vec<Thread>, SendError>> {
+        let _ = of;
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    /// Where the bot is alone with a person; made, if it is not there yet. Nothing, of services that bring what was missed by
+    /// themselves.
+    fn direct<'a>(&'a self, person: &'a UserId) -> BoxFuture<'a, Result<Option<ChannelId>, SendError>> {
+        let _ = person;
+        async { Ok(None) }.boxed()
+    }
+
     /// An id before those of everything that is written from now on; of a little earlier, because clocks differ. None: the
     /// service brings what was missed by itself.
     fn moment(&self) -> Option<MessageId>;
@@ -103,6 +118,11 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
     /// Whether the service gives the bot the text of what people write; for good: it does not, and what a person does about it.
     /// Changes nothing there.
     fn hears(&self) -> BoxFuture<'_, Result<(), Failed>>;
+
+    /// What people call a channel, such as `#agent-log`.
+    fn name<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<String, SendError>> {
+        async { Ok(self.examine(channel).await?.name) }.boxed()
+    }
 
     /// What the bot finds where a channel should be. Changes nothing there.
     fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>>;

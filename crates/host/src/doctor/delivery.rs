@@ -92,6 +92,11 @@ fn executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| may(&meta)) || cfg!(windows)
 }
 
+/// The pane that messages are typed into, as a binding names it.
+pub(crate) async fn pane_of(pane_name: &str) -> Check {
+    pane("pane", pane_name, &["tmux".to_owned()]).await
+}
+
 /// Whether tmux is there, and knows the pane, and something runs in it.
 async fn pane(name: &str, pane: &str, tmux: &[String]) -> Check {
     let Some((program, options)) = tmux.split_first() else { return Check::skipped(name, "no tmux is named") };

@@ -1,5 +1,6 @@
 //! What a person asks of the channel: its bot, its bindings, its people, and what passes between them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use holdfast_core::chat::ChannelId;
@@ -11,8 +12,9 @@ use serde_json::{Value, json};
 use super::channels_engine::{forget_former, removed, set_up};
 use super::dispatch::{edited, secrets};
 use super::{CommandError, Running, StartError, done};
+use crate::channel::Examined;
 use crate::config::{self, ChannelConfig, Config, Delivery, EditError};
-use crate::doctor;
+use crate::doctor::{self, CheckState};
 use crate::forwarder::DeskError;
 use crate::paths::Dirs;
 use crate::transcript::{self, Found, Homes, Wanted};
@@ -79,11 +81,49 @@ fn edit_of(command: Command) -> Result<(Edit, Value), Command> {
     })
 }
 
+/// What was found where a binding leads.
+#[derive(Default)]
+struct Seen {
+    /// What people call the channel.
+    name: Option<String>,
+    warnings: Vec<Value>,
+}
+
+impl Seen {
+    fn warn(&mut self, code: &str, text: String) {
+        self.warnings.push(json!({"code": code, "text": text}));
+    }
+
+    async fn look_for_pane(&mut self, set: &BTreeMap<String, Value>) {
+        let Some(pane) = set.get("pane").and_then(Value::as_str) else { return };
+        let check = doctor::pane_of(pane).await;
+        if check.state == CheckState::Failed {
+            let advice = check.advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+            let text = format!("messages cannot be delivered yet: {}{advice}", check.found);
+            self.warnings.push(json!({"code": "pane_missing", "text": text}));
+        }
+    }
+
+    fn add_to(self, answer: &mut Value) {
+        if let Some(name) = self.name {
+            answer["channel_name"] = name.into();
+        }
+        if !self.warnings.is_empty() {
+            answer["warnings"] = self.warnings.into();
+        }
+    }
+}
+
 impl Running {
     pub(super) async fn channel_command(&self, command: Command) -> Result<Value, CommandError> {
+        let mut seen = Seen::default();
+        if let Command::ChannelBind { set, .. } = &command {
+            seen = self.look_at(set).await?;
+        }
         let command = match edit_of(command) {
-            Ok((edit, answer)) => {
+            Ok((edit, mut answer)) => {
                 self.edit_channel(edit).await?;
+                seen.add_to(&mut answer);
                 return Ok(answer);
             }
             Err(command) => command,
@@ -119,6 +159,36 @@ impl Running {
         }
     }
 
+    /// What a person should know of what is about to be bound. What the service cannot check now is bound all the same.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    async fn look_at(&self, set: &BTreeMap<String, Value>) -> Result<Seen, CommandError> {
+        let mut seen = Seen::default();
+        // What is no id is refused where the rest is checked.
+        if let Some(Ok(channel)) = set.get("channel").and_then(Value::as_str).map(ChannelId::parse) {
+            match self.desk.examine(channel.clone()).await {
+                Ok(Examined { name, lacks }) if lacks.is_empty() => seen.name = Some(name),
+                Ok(Examined { name, lacks }) => {
+                    seen.warn("channel_parked", format!("the bot lacks {} in {name}", lacks.join(", ")));
+                    seen.name = Some(name);
+                }
+                Err(DeskError::NoSeat) => {}
+                Err(error @ (DeskError::Parked(_) | DeskError::Later(_))) => {
+                    let why = format!("channel {channel} could not be looked at: {error}");
+                    seen.warn(error.code(), why);
+                }
+                Err(error @ DeskError::NotFound(_)) => {
+                    let why = format!("the service knows no channel {channel} that the bot may see: {error}");
+                    return Err(CommandError::new(error.code(), why));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        seen.look_for_pane(set).await;
+        Ok(seen)
+    }
+
     /// Changes the file; when this returns, what it says is in force.
     async fn edit_channel(&self, edit: Edit) -> Result<(), CommandError> {
         self.edit(edit, |_| false).await?;
@@ -140,8 +210,13 @@ impl Running {
 
 /// The same where nothing runs.
 pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> Result<Value, CommandError> {
+    let mut seen = Seen::default();
+    if let Command::ChannelBind { set, .. } = &command {
+        seen.look_for_pane(set).await;
+    }
     let command = match edit_of(command) {
-        Ok((edit, answer)) => {
+        Ok((edit, mut answer)) => {
+            seen.add_to(&mut answer);
             let path = dirs.config_file();
             tokio::task::spawn_blocking(move || edit(&path)).await.map_err(|_| StartError::Interrupted)??;
             return Ok(answer);

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use holdfast_core::chat::asks::{self, Ask};
 use holdfast_core::chat::inbox::{self, Command, Message};
 use holdfast_core::chat::outbox::{self, Key};
-use holdfast_core::chat::{ChannelId, Draft, Incoming, MessageId, chunks, fences, signs};
+use holdfast_core::chat::{ChannelId, Draft, Incoming, MessageId, SendError, chunks, fences, signs};
 use holdfast_core::limits;
 use holdfast_core::redact::redact;
 use holdfast_core::time::Now;
 
+use super::access::access;
 use super::desk::{CannotAsk, DeskError, Question, Reply, Request};
 use super::run::{Event, Say, Shell, guarded};
+use crate::channel::Examined;
 use crate::engines::machine_name;
 
 impl Shell {
@@ -19,7 +21,7 @@ impl Shell {
         let now = self.turns.now();
         // Whoever asked may have left, in every case.
         match request {
-            Request::Say { binding, text, reply_to, key, reply } => match self.channel_of(&binding) {
+            Request::Say { binding, text, reply_to, key, reply } => match self.bound_to(&binding) {
                 Ok(channel) => self.take_say(&binding, Say { channel, text, reply_to }, &key, reply),
                 Err(error) => _ = reply.send(Err(error)),
             },
@@ -45,16 +47,27 @@ impl Shell {
                 Ok(channel) => self.test(now, &binding, channel, reply),
                 Err(error) => _ = reply.send(Err(error)),
             },
+            Request::Examine { channel, reply } => self.examine(channel, reply),
         }
     }
 
     /// Where a binding's agent is heard, if anything is posted there.
     fn channel_of(&self, binding: &str) -> Result<ChannelId, DeskError> {
+        let channel = self.bound_to(binding)?;
+        self.may_speak(&channel).map(|()| channel)
+    }
+
+    fn bound_to(&self, binding: &str) -> Result<ChannelId, DeskError> {
         let source = self.sources.get(binding).ok_or_else(|| no_binding(binding))?;
-        let channel = source.channel.clone().ok_or_else(|| DeskError::Invalid("its channel is no id".to_owned()))?;
-        match self.outbox.parked(&channel) {
+        source.channel.clone().ok_or_else(|| DeskError::Invalid("its channel is no id".to_owned()))
+    }
+
+    /// Whether something that is said in a channel now would be taken.
+    fn may_speak(&self, channel: &ChannelId) -> Result<(), DeskError> {
+        match self.outbox.parked(channel) {
             Some(why) => Err(DeskError::Parked(why.to_owned())),
-            None => Ok(channel),
+            None if self.outbox.takes(channel) => Ok(()),
+            None => Err(no_room()),
         }
     }
 
@@ -71,22 +84,45 @@ impl Shell {
         }
         let source: Arc<str> = format!("say:{binding}:{key}").into();
         if self.callers.says(Arc::clone(&source), reply) {
-            let store = self.store.clone();
+            let (store, binding) = (self.store.clone(), Arc::<str>::from(binding));
             self.doing.spawn(async move {
                 // If the store cannot be read, it tells when the message is prepared.
-                let known = store.knows(Arc::clone(&source)).await.unwrap_or(false);
-                Event::Known(source, Box::new(say), known)
+                let known = store.knows(Arc::clone(&source)).await.unwrap_or_default();
+                let answered = match &say.reply_to {
+                    Some(to) => store.taken(Arc::clone(&binding), to.clone()).await.unwrap_or_default(),
+                    None => None,
+                };
+                Event::Known(source, binding, Box::new(say), known, answered.map(Box::new))
             });
         }
     }
 
-    /// Words of an agent that are new, unless the store knows them.
-    pub(super) fn say(&mut self, now: Now, source: Arc<str>, say: Say, known: bool) {
-        if known {
-            return self.callers.said(&source);
+    /// Words of an agent that are new, unless the store knows where they were said. They go to where what they answer was
+    /// written, as long as its agent is heard there.
+    pub(super) fn say(
+        &mut self,
+        now: Now,
+        source: Arc<str>,
+        binding: &str,
+        say: Say,
+        known: Option<ChannelId>,
+        answered: Option<Incoming>,
+    ) {
+        let access = access(&self.config);
+        let there = answered.filter(|to| {
+            let rule = access.rule(&to.channel, to.parent.as_ref(), to.direct);
+            rule.is_some_and(|rule| *rule.binding.name == *binding)
+        });
+        let Say { channel, text, reply_to } = say;
+        let channel = there.map_or(channel, |to| to.channel);
+        if let Some(known) = known {
+            let elsewhere = || DeskError::Invalid(format!("what has this name was said in channel {known} before"));
+            return self.callers.said(&source, if known == channel { Ok(()) } else { Err(elsewhere()) });
+        }
+        if let Err(error) = self.may_speak(&channel) {
+            return self.callers.said(&source, Err(error));
         }
         let key = Key::single(source);
-        let Say { channel, text, reply_to } = say;
         let draft = Draft { channel, text, nonce: key.nonce(), reply_to, buttons: Vec::new() };
         self.outbox.handle(now, outbox::Input::Say { key, draft });
     }
@@ -135,6 +171,25 @@ impl Shell {
         }
         self.unpublished = true;
         let _ = reply.send(answer);
+    }
+
+    /// What the service says of a channel, whether or not it is bound.
+    fn examine(&mut self, channel: ChannelId, reply: Reply<Examined>) {
+        let backend = Arc::clone(&self.post.backend);
+        self.doing.spawn(async move {
+            let examined = backend.examine(&channel).await.map_err(|why| match why {
+                SendError::Permanent { code, text, .. } => match code.as_str() {
+                    "" => DeskError::Invalid(text),
+                    // Of Discord's its own name for it; Telegram says no more than that the request is bad.
+                    "10003" | "404" | "400" => DeskError::NotFound(format!("{text} ({code})")),
+                    _ => DeskError::Parked(format!("{text} ({code})")),
+                },
+                SendError::Limited { .. } => DeskError::Later("the service asks for a pause".to_owned()),
+                SendError::Unknown(why) | SendError::Later(why) => DeskError::Later(why),
+            });
+            let _ = reply.send(examined);
+            Event::Done
+        });
     }
 
     fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<MessageId>) {
@@ -194,6 +249,11 @@ impl Shell {
         }
         lines.join("\n")
     }
+}
+
+/// There is no place for more: other channels, or a store that takes nothing, have to get on first.
+pub(super) fn no_room() -> DeskError {
+    DeskError::Later("too much waits to be posted; nothing more is taken now".to_owned())
 }
 
 fn no_binding(binding: &str) -> DeskError {

@@ -30,8 +30,13 @@ struct Saying {
 }
 
 impl Callers {
-    /// Somebody waits until this is in custody. Whether nobody did before.
+    /// Somebody waits until this is in custody. Whether nobody did before, and there is room.
     pub(super) fn says(&mut self, source: Arc<str>, reply: Reply<()>) -> bool {
+        let waiting: usize = self.says.values().map(|saying| saying.replies.len()).sum();
+        if waiting >= limits::FORWARDER_SAYS {
+            let _ = reply.send(Err(DeskError::Later("too many messages of agents wait to be stored".to_owned())));
+            return false;
+        }
         let saying = self.says.entry(source).or_default();
         saying.replies.push(reply);
         saying.replies.len() == 1
@@ -48,11 +53,11 @@ impl Callers {
         }
     }
 
-    /// The store knew this before.
-    pub(super) fn said(&mut self, source: &str) {
+    /// The store knew this before, or it cannot be said.
+    pub(super) fn said(&mut self, source: &str, result: Result<(), DeskError>) {
         for reply in self.says.remove(source).into_iter().flat_map(|saying| saying.replies) {
             // Whoever asked may have left, here and below.
-            let _ = reply.send(Ok(()));
+            let _ = reply.send(result.clone());
         }
     }
 
@@ -99,11 +104,11 @@ impl Callers {
     }
 
     /// A message, or everything in its channel, is refused or unknown.
-    pub(super) fn refused(&mut self, which: impl Fn(&Key, &ChannelId) -> bool, why: &str) {
+    pub(super) fn refused(&mut self, which: impl Fn(&Key, &ChannelId) -> bool, why: &DeskError) {
         let over: Vec<Key> =
             self.tests.iter().filter(|(key, (channel, _))| which(key, channel)).map(|(key, _)| key.clone()).collect();
         for (_, reply) in over.iter().filter_map(|key| self.tests.remove(key)) {
-            let _ = reply.send(Err(DeskError::Parked(why.to_owned())));
+            let _ = reply.send(Err(why.clone()));
         }
     }
 

@@ -11,6 +11,7 @@ use holdfast_core::status::ForwarderStatus;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::channel::Examined;
 use crate::deliver::{Grants, Offers};
 
 /// What API, commands and engine use; it outlives every holder. Clones share it.
@@ -121,6 +122,7 @@ pub(super) enum Request {
     Retry { channel: Option<ChannelId>, unknown: bool, reply: Reply<()> },
     Bind { binding: String, transcript: String, reply: Reply<()> },
     Test { binding: String, reply: Reply<MessageId> },
+    Examine { channel: ChannelId, reply: Reply<Examined> },
 }
 
 impl Default for Desk {
@@ -151,11 +153,12 @@ impl Desk {
         &self.0.grants
     }
 
-    /// Has the bot say something in a binding's channel, of any length. Returns once it is in custody: it is posted even if
+    /// Has the bot say something, of any length: where the message that it answers was written, be that a thread or a private
+    /// conversation, as long as the binding's agent is heard there; otherwise in the binding's channel. Returns once it is in custody: it is posted even if
     /// this process dies. The same key again is not said again.
     ///
     /// # Errors
-    /// [`DeskError::NoSeat`], [`DeskError::NotFound`], [`DeskError::Invalid`], [`DeskError::Parked`].
+    /// [`DeskError::NoSeat`], [`DeskError::NotFound`], [`DeskError::Invalid`], [`DeskError::Parked`], [`DeskError::Later`].
     pub async fn say(
         &self,
         binding: &str,
@@ -254,6 +257,17 @@ impl Desk {
         let posted = self.ask_for(|reply| Request::Test { binding: binding.to_owned(), reply });
         let late = |_| DeskError::Later("the service has not answered yet; it is tried again".to_owned());
         tokio::time::timeout(limits::FORWARDER_TEST, posted).await.map_err(late)?
+    }
+
+    /// What the bot finds where a channel should be.
+    ///
+    /// # Errors
+    /// [`DeskError::NoSeat`]; [`DeskError::Invalid`] and [`DeskError::NotFound`] where no channel can be or is;
+    /// [`DeskError::Parked`] if the service does not let the bot in; [`DeskError::Later`].
+    pub async fn examine(&self, channel: ChannelId) -> Result<Examined, DeskError> {
+        let examined = self.ask_for(|reply| Request::Examine { channel, reply });
+        let late = |_| DeskError::Later("the service has not answered yet".to_owned());
+        tokio::time::timeout(limits::FORWARDER_TEST, examined).await.map_err(late)?
     }
 
     /// Waits until somebody serves here, at most [`limits::ASK_PLACE`].

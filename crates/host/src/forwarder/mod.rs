@@ -10,6 +10,7 @@
 mod access;
 mod answers;
 mod begin;
+mod called;
 mod callers;
 mod choice;
 mod desk;

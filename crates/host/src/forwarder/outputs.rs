@@ -9,7 +9,8 @@ use holdfast_core::status::ChannelNotice;
 use holdfast_core::time::Now;
 use tokio::sync::oneshot;
 
-use super::desk::CannotAsk;
+use super::answers::no_room;
+use super::desk::{CannotAsk, DeskError};
 use super::run::{Event, Phase, Shell, guarded};
 use super::{News, Post};
 use crate::config::Delivery;
@@ -94,19 +95,19 @@ impl Shell {
             Told::ChannelParked(channel, why) => {
                 tracing::warn!(%channel, "nothing is posted in this channel until a person lets it: {why}");
                 self.notice(ChannelNotice::Parked, format!("nothing is posted in channel {channel}: {why}"));
-                self.callers.refused(|_, c| *c == channel, &why);
+                self.callers.refused(|_, c| *c == channel, &DeskError::Parked(why));
                 self.asks.handle(now, asks::Input::Parked(channel));
             }
             Told::Parked(key, why) => {
                 tracing::warn!(%key, "a message is refused: {why}");
                 self.notice(ChannelNotice::Refused, format!("a message is refused: {why}"));
-                self.callers.refused(|k, _| *k == key, &why);
+                self.callers.refused(|k, _| *k == key, &DeskError::Parked(why));
                 self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Unknown(key, why) => {
                 tracing::warn!(%key, "whether a message was posted is unknown: {why}");
                 self.notice(ChannelNotice::Unknown, format!("whether a message was posted is unknown: {why}"));
-                self.callers.refused(|k, _| *k == key, &why);
+                self.callers.refused(|k, _| *k == key, &DeskError::Parked(why));
                 self.asks.handle(now, asks::Input::Refused(key));
             }
             Told::Skipped(channel, entries) => {
@@ -118,6 +119,7 @@ impl Shell {
             }
             Told::NoLane(channel) => {
                 tracing::warn!(%channel, "too many channels are at work; nothing is posted there");
+                self.callers.refused(|_, c| *c == channel, &no_room());
                 self.asks.handle(now, asks::Input::Parked(channel));
             }
         }
@@ -139,6 +141,21 @@ impl Shell {
                 self.doing.spawn(async move {
                     let missed = backend.fetch_after(&channel, &after).await;
                     Event::Fetched(channel, missed)
+                });
+            }
+            Output::FindThreads(of) => {
+                let backend = Arc::clone(&self.post.backend);
+                self.doing.spawn(async move { Event::Threads(backend.threads(&of).await) });
+            }
+            Output::FindDirect(people) => {
+                let backend = Arc::clone(&self.post.backend);
+                self.doing.spawn(async move {
+                    let mut found = Vec::new();
+                    for person in people {
+                        let direct = backend.direct(&person).await;
+                        found.push((person, direct.unwrap_or_default()));
+                    }
+                    Event::Direct(found)
                 });
             }
             Output::Prepare(message) => {
@@ -221,6 +238,7 @@ impl Shell {
             Told::NotFetched(channel, why) => {
                 tracing::warn!(%channel, "missed messages could not be fetched; it is tried again: {why}");
             }
+            Told::NotFound(why) => tracing::warn!("threads could not be looked for; it is tried again: {why}"),
         }
     }
 

@@ -70,6 +70,7 @@ impl Shell {
         let lane: Option<&LaneView> = outbox.lanes.iter().find(|lane| Some(&lane.channel) == source.channel.as_ref());
         let queue = inbox.queues.iter().find(|queue| *queue.binding == *row.name);
         let of = |channel: &ChannelId| self.last_sent.get(channel).copied();
+        row.channel_name = source.channel.as_ref().and_then(|channel| self.called.get(channel)).cloned().flatten();
         row.transcript = source.placed().map(|transcript| transcript.to_string());
         row.session = source.session.lock().clone();
         row.waiting_out = lane.map_or(0, |lane| lane.waiting);

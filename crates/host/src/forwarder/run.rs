@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use holdfast_core::chat::asks::{self, Asks};
-use holdfast_core::chat::inbox::{self, Back, Inbox, Message, Missed, Prepared, Undelivered};
+use holdfast_core::chat::inbox::{self, Back, Inbox, Message, Missed, Prepared, Thread, Undelivered};
 use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
 use holdfast_core::chat::signs::{self, Signs};
-use holdfast_core::chat::{ChannelId, CommitError, MessageId, Scope, SendError, Ticket, UserId};
+use holdfast_core::chat::{ChannelId, CommitError, Incoming, MessageId, Scope, SendError, Ticket, UserId};
 use holdfast_core::limits;
 use holdfast_core::line::one_line;
 use holdfast_core::status::UnixMs;
@@ -43,6 +43,8 @@ pub(super) enum Event {
     Sent(outbox::Attempt, ChannelId, Result<MessageId, SendError>),
     Compared(outbox::Attempt, Result<Option<Vec<Posted>>, SendError>),
     Fetched(ChannelId, Result<Missed, SendError>),
+    Threads(Result<Vec<Thread>, SendError>),
+    Direct(Vec<(UserId, Option<ChannelId>)>),
     Prepared(u64, Prepared),
     /// And whether a hand-over waits for it.
     Delivered {
@@ -52,9 +54,11 @@ pub(super) enum Event {
     },
     /// A person's wish to stop was carried out.
     Stopped(Box<Message>, Result<String, String>),
+    /// What the agent of a binding says, by the key of it; where the store has it, if it had it before; what it answers.
+    Known(Arc<str>, Arc<str>, Box<Say>, Option<ChannelId>, Option<Box<Incoming>>),
+    /// As the service calls a channel.
+    Named(ChannelId, Option<String>),
     TakenBack(inbox::Attempt, Back),
-    /// What an agent says, by the key of it; and whether the store had it before.
-    Known(Arc<str>, Box<Say>, bool),
     /// A path of a transcript was looked for.
     Sought(Sought),
     /// What a binding looked for, since then by the calendar.
@@ -113,6 +117,8 @@ pub(super) struct Shell {
     pub strangers: Strangers,
     /// What people call each other.
     pub names: BTreeMap<UserId, String>,
+    /// What services call channels; none: it is being asked for, or not told.
+    pub called: BTreeMap<ChannelId, Option<String>>,
     pub skipped: BTreeMap<ChannelId, u64>,
     pub last_sent: BTreeMap<ChannelId, UnixMs>,
     /// Signs that are not given yet; one is given at a time.
@@ -204,6 +210,7 @@ impl Shell {
             callers: Callers::default(),
             strangers: Strangers::default(),
             names: BTreeMap::new(),
+            called: BTreeMap::new(),
             skipped: BTreeMap::new(),
             last_sent: BTreeMap::new(),
             signing: VecDeque::new(),
@@ -266,6 +273,7 @@ impl Shell {
                     self.inbox.handle(now, inbox::Input::Access(access(&self.config)));
                     self.begin_channels();
                     self.arrange();
+                    self.call_channels();
                 }
                 () = tokio::time::sleep(wait) => {}
             }
@@ -322,6 +330,12 @@ impl Shell {
             }
             Event::Compared(attempt, result) => self.outbox.handle(now, outbox::Input::Compared(attempt, result)),
             Event::Fetched(channel, result) => self.fetched(now, channel, result),
+            Event::Threads(found) => {
+                if let Some(found) = self.looked(found) {
+                    self.inbox.handle(now, inbox::Input::Threads(found));
+                }
+            }
+            Event::Direct(found) => self.inbox.handle(now, inbox::Input::Direct(found)),
             Event::Prepared(seq, prepared) => self.inbox.handle(now, inbox::Input::Prepared(seq, Ok(prepared))),
             Event::Delivered { attempt, waits, result } => {
                 self.giving -= usize::from(waits);
@@ -329,7 +343,10 @@ impl Shell {
                 self.inbox.handle(now, inbox::Input::Delivered(attempt, result));
             }
             Event::Stopped(message, result) => self.stopped(now, &message, result),
-            Event::Known(source, say, known) => self.say(now, source, *say, known),
+            Event::Known(source, binding, say, known, answered) => {
+                self.say(now, source, &binding, *say, known, answered.map(|answered| *answered));
+            }
+            Event::Named(channel, name) => self.is_called(channel, name),
             Event::Sought(sought) => self.sought(sought),
             Event::Found { binding, looked, found } => self.found(&binding, looked, found),
             Event::Strange(channel, message) => {
@@ -356,6 +373,9 @@ impl Shell {
             Heard::Ready => {
                 self.outbox.handle(now, outbox::Input::Online);
                 self.inbox.handle(now, inbox::Input::Connected);
+                // Those that were not told may be told now.
+                self.called.retain(|_, name| name.is_some());
+                self.call_channels();
             }
             Heard::Message(incoming, kept) => {
                 self.knows(&incoming.author, &incoming.author_name);
@@ -380,21 +400,26 @@ impl Shell {
     }
 
     fn fetched(&mut self, now: Now, channel: ChannelId, result: Result<Missed, SendError>) {
-        let result = match result {
-            Ok(missed) => Ok(missed),
-            Err(SendError::Permanent { scope: Scope::Seat, text, .. }) => {
-                self.over = Some(News::Failed(text));
-                return;
-            }
-            // Nobody writes where the bot may not look any more.
-            Err(SendError::Permanent { .. }) => Ok(Missed { messages: Vec::new(), more: false }),
-            Err(SendError::Limited { .. }) => Err("the service asks for a pause".to_owned()),
-            Err(SendError::Unknown(why) | SendError::Later(why)) => Err(why),
-        };
+        let Some(result) = self.looked(result) else { return };
         for missed in result.iter().flat_map(|missed| &missed.messages) {
             self.knows(&missed.author, &missed.author_name);
         }
         self.inbox.handle(now, inbox::Input::Fetched(channel, result));
+    }
+
+    /// What the service says of what was missed. None: it does not know the bot any more.
+    fn looked<T: Default>(&mut self, result: Result<T, SendError>) -> Option<Result<T, String>> {
+        match result {
+            Ok(found) => Some(Ok(found)),
+            Err(SendError::Permanent { scope: Scope::Seat, text, .. }) => {
+                self.over = Some(News::Failed(text));
+                None
+            }
+            // Nobody writes where the bot may not look any more.
+            Err(SendError::Permanent { .. }) => Some(Ok(T::default())),
+            Err(SendError::Limited { .. }) => Some(Err("the service asks for a pause".to_owned())),
+            Err(SendError::Unknown(why) | SendError::Later(why)) => Some(Err(why)),
+        }
     }
 
     /// Messages of our bot that nobody here sent are looked for in the store: an earlier holder may have.

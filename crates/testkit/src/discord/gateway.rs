@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
-use super::world::{GUILD, World};
+use super::world::{Channel, GUILD, World};
 use super::{Break, Shared};
 
 /// What one client was told, over as many connections as it takes.
@@ -98,7 +98,10 @@ impl World {
         session.dispatch("READY", ready, self.mute);
         if intents & 1 != 0 {
             let of_kind = |threads: bool| {
-                let ids = self.channels.iter().filter(move |(_, c)| c.kind != 1 && c.parent.is_some() == threads);
+                let listed = |(id, c): &(&u64, &Channel)| {
+                    c.kind != 1 && c.parent.is_some() == threads && !c.archived && self.sees(bot, **id)
+                };
+                let ids = self.channels.iter().filter(listed);
                 ids.map(|(id, _)| self.channel(*id)).collect::<Vec<_>>()
             };
             let guild = json!({"id": GUILD.to_string(), "channels": of_kind(false), "threads": of_kind(true)});

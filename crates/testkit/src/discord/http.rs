@@ -56,8 +56,9 @@ impl Reply {
         Reply::json(status, &serde_json::json!({"message": message, "code": code}))
     }
 
-    fn bytes(&self) -> Vec<u8> {
-        let mut head = format!("HTTP/1.1 {} X\r\ncontent-length: {}\r\n", self.status, self.body.len());
+    fn bytes(&self, date: &str) -> Vec<u8> {
+        let length = self.body.len();
+        let mut head = format!("HTTP/1.1 {} X\r\ndate: {date}\r\ncontent-length: {length}\r\n", self.status);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -81,10 +82,11 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> std::io::Re
             Some(Fault::Limit { after, global }) => super::rest::limited(after, global, "user"),
             _ => shared.change(|world| world.answer(&request)),
         };
+        let date = || crate::calendar::date(shared.world().ahead);
         match fault {
             Some(Fault::Cut) => return Ok(()),
             Some(Fault::Half) => {
-                let bytes = reply.bytes();
+                let bytes = reply.bytes(&date());
                 return stream.get_mut().write_all(&bytes[..bytes.len() - reply.body.len() / 2 - 1]).await;
             }
             Some(Fault::Hang) => {
@@ -98,7 +100,7 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> std::io::Re
             Some(Fault::Delay(time)) => tokio::time::sleep(time).await,
             _ => {}
         }
-        stream.get_mut().write_all(&reply.bytes()).await?;
+        stream.get_mut().write_all(&reply.bytes(&date())).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What people do: they make channels and threads, write, and press buttons.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -49,6 +49,11 @@ impl FakeDiscord {
         self.make(1, None)
     }
 
+    /// The conversation of this bot with this person alone.
+    pub fn direct_of(&self, bot: u64, person: u64) -> u64 {
+        self.shared.change(|world| world.direct(bot, person))
+    }
+
     /// A thread of a channel. The gateway tells of it.
     pub fn thread(&self, parent: u64) -> u64 {
         let id = self.make(11, Some(parent));
@@ -61,13 +66,20 @@ impl FakeDiscord {
 
     /// A thread of which the gateway tells nothing, such as one that was archived.
     pub fn hidden_thread(&self, parent: u64) -> u64 {
-        self.make(12, Some(parent))
+        let id = self.make(12, Some(parent));
+        self.archive(id);
+        id
+    }
+
+    /// Nobody wrote in a thread for long: it is not listed any more.
+    pub fn archive(&self, thread: u64) {
+        self.shared.change(|world| world.channels.get_mut(&thread).expect("a thread of the test").archived = true);
     }
 
     fn make(&self, kind: u8, parent: Option<u64>) -> u64 {
         self.shared.change(|world| {
             let id = world.mint();
-            world.channels.insert(id, Channel { kind, parent, forbidden: false, messages: Vec::new() });
+            world.channels.insert(id, Channel::new(kind, parent));
             id
         })
     }
@@ -108,9 +120,9 @@ impl FakeDiscord {
         messages.iter().any(|m| m.id == message && m.flags & NO_PREVIEWS == 0)
     }
 
-    /// From now on the service's clock is that much behind.
-    pub fn clock(&self, behind: Duration) {
-        self.shared.change(|world| world.behind = behind);
+    /// From now on the service's clock is that many seconds ahead of this machine's.
+    pub fn clock(&self, ahead: i64) {
+        self.shared.change(|world| world.ahead = ahead * 1000);
     }
 
     /// Removes a message.
@@ -144,7 +156,10 @@ impl FakeDiscord {
 
 impl World {
     fn put(&mut self, channel: u64, message: Message) {
-        self.channels.get_mut(&channel).expect("a channel of the test").messages.push(message.clone());
+        let there = self.channels.get_mut(&channel).expect("a channel of the test");
+        there.messages.push(message.clone());
+        // Whoever writes in a thread opens it again.
+        there.archived = false;
         self.tell_message(channel, &message, None);
     }
 }

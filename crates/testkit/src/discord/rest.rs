@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::http::{Reply, Request};
 use super::people::mentioned;
-use super::world::{EPHEMERAL, Message, NO_PREVIEWS, Nonce, Post, World};
+use super::world::{EPHEMERAL, GUILD, Message, NO_PREVIEWS, Nonce, Post, World};
 
 /// How long Discord remembers nonces, by its documentation: "a few minutes".
 const NONCES: Duration = Duration::from_secs(180);
-/// How soon an interaction must be answered.
-const INTERACTION: Duration = Duration::from_secs(3);
+/// How soon an interaction must be answered; Discord's own three seconds, with room for a loaded machine.
+const INTERACTION: Duration = Duration::from_secs(30);
 
 pub(super) fn limited(after: f64, global: bool, scope: &str) -> Reply {
     let body = json!({"message": "You are being rate limited.", "retry_after": after, "global": global});
@@ -81,16 +81,26 @@ impl World {
                 let flags = if self.intents & super::MESSAGE_CONTENT == 0 { 0 } else { 1 << 19 };
                 Reply::json(200, &json!({"id": bot.to_string(), "flags": flags}))
             }
+            ("POST", ["users", "@me", "channels"]) => match number_in(&request.body["recipient_id"]) {
+                Some(person) if self.names.contains_key(&person) && person != bot => {
+                    let id = self.direct(bot, person);
+                    Reply::json(200, &self.channel(id))
+                }
+                Some(_) => Reply::refusal(400, 50033, "Invalid Recipient(s)"),
+                None => bad_form("recipient_id", "BASE_TYPE_REQUIRED", "This field is required"),
+            },
+            ("GET", ["guilds", guild, ..]) if number(guild) != GUILD => Reply::refusal(404, 10004, "Unknown Guild"),
+            ("GET", ["guilds", _, "threads", "active"]) => Reply::json(200, &self.active_threads(bot)),
             ("GET", ["guilds", _]) => Reply::json(200, &self.guild()),
             ("GET", ["guilds", _, "members", member]) if number(member) == bot => {
                 Reply::json(200, &json!({"user": self.user(bot), "roles": []}))
             }
             (method, ["channels", channel, rest @ ..]) => {
                 let id = number(channel);
-                match self.channels.get(&id) {
-                    None => unknown_channel(),
-                    Some(channel) if channel.forbidden => Reply::refusal(403, 50001, "Missing Access"),
-                    Some(_) => self.in_channel(request, bot, method, id, rest),
+                match self.channels.contains_key(&id) {
+                    false => unknown_channel(),
+                    true if !self.sees(bot, id) => Reply::refusal(403, 50001, "Missing Access"),
+                    true => self.in_channel(request, bot, method, id, rest),
                 }
             }
             _ => Reply::refusal(404, 0, "404: Not Found"),

@@ -109,3 +109,31 @@ async fn mentions_count_unless_they_are_switched_off_and_the_sixth_message_in_fi
     let refused = statuses.iter().position(|status| *status == 429).expect("a refusal");
     assert!(refused <= 5 && statuses[refused..].iter().all(|status| *status == 429), "{statuses:?}");
 }
+
+#[tokio::test]
+async fn threads_are_listed_while_they_are_open_and_a_private_conversation_is_made_once() {
+    let caller = Caller::new().await;
+    let service = &caller.service;
+    let (ann, place, closed) = (service.person("ann"), service.channel(), service.channel());
+    let (one, two, three) = (service.thread(place), service.thread(place), service.thread(closed));
+    let last = service.write(one, ann, "hey");
+    service.archive(two);
+    service.forbid(closed, true);
+    let path = format!("guilds/{}/threads/active", world::GUILD);
+    let list = caller.ask(Method::GET, &path, json!({})).await.1["threads"].clone();
+    let ids: Vec<_> = list.as_array().expect("a list").iter().map(|thread| &thread["id"]).collect();
+    assert_eq!((ids, &list[0]["last_message_id"]), (vec![&json!(one.to_string())], &json!(last.to_string())));
+    assert_eq!(caller.ask(Method::GET, &format!("channels/{three}"), json!({})).await.1["code"], json!(50001));
+    assert_eq!(caller.ask(Method::GET, "guilds/7/threads/active", json!({})).await.1["code"], json!(10004));
+
+    let direct = async |person: u64| {
+        caller.ask(Method::POST, "users/@me/channels", json!({"recipient_id": person.to_string()})).await
+    };
+    let (status, made) = direct(ann).await;
+    assert_eq!((status, &made["type"], made["guild_id"].is_null()), (200, &json!(1), true));
+    assert_eq!(direct(ann).await.1["id"], made["id"]);
+    assert_eq!(made["id"], json!(service.direct_of(BOT, ann).to_string()));
+    for nobody in [BOT, 7] {
+        assert_eq!(direct(nobody).await.1["code"], json!(50033));
+    }
+}

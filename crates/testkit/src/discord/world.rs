@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -110,9 +110,18 @@ impl Seen {
 pub(super) struct Channel {
     pub kind: u8,
     pub parent: Option<u64>,
+    /// Of a private one: the bot and the person who are alone there.
+    pub between: Option<(u64, u64)>,
+    pub archived: bool,
     pub forbidden: bool,
     /// Oldest first.
     pub messages: Vec<Message>,
+}
+
+impl Channel {
+    pub fn new(kind: u8, parent: Option<u64>) -> Channel {
+        Channel { kind, parent, between: None, archived: false, forbidden: false, messages: Vec::new() }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -198,8 +207,8 @@ pub(super) struct World {
     pub closed: bool,
     pub hanging: bool,
     pub faults: Vec<(String, Fault)>,
-    /// How much its clock is behind.
-    pub behind: Duration,
+    /// How much its clock is ahead of this machine's, in milliseconds.
+    pub ahead: i64,
     last: u64,
 }
 
@@ -228,18 +237,16 @@ impl World {
             closed: false,
             hanging: false,
             faults: Vec::new(),
-            behind: Duration::ZERO,
+            ahead: 0,
             last: 0,
         }
     }
 
     /// An id that is larger than every one before, with the time in it.
     pub fn mint(&mut self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.saturating_sub(self.behind).as_millis()).unwrap_or_default();
-        let now = now.saturating_sub(EPOCH) << 22;
-        // An hour earlier is a new beginning; otherwise ids only grow.
-        self.last = if self.behind.is_zero() { now.max(self.last + 1) } else { now | (self.last + 1) & 0xfff };
+        let now = crate::calendar::unix_ms(self.ahead).saturating_sub(EPOCH) << 22;
+        // With another clock they begin anew; otherwise ids only grow.
+        self.last = if self.ahead == 0 { now.max(self.last + 1) } else { now | (self.last + 1) & 0xfff };
         self.last
     }
 
@@ -315,9 +322,39 @@ impl World {
         }
         if let Some(parent) = channel.parent {
             shown["parent_id"] = parent.to_string().into();
-            shown["thread_metadata"] = json!({"archived": false, "locked": false});
+            shown["thread_metadata"] = json!({"archived": channel.archived, "locked": false});
         }
+        if let Some((_, person)) = channel.between {
+            shown["recipients"] = json!([self.user(person)]);
+        }
+        shown["last_message_id"] = channel.messages.last().map(|last| last.id.to_string()).into();
         shown
+    }
+
+    /// Whether a bot may look into a channel: of a thread, into the one it belongs to.
+    pub fn sees(&self, bot: u64, id: u64) -> bool {
+        let Some(channel) = self.channels.get(&id) else { return false };
+        let theirs = channel.between.is_some_and(|(other, _)| other != bot);
+        !channel.forbidden && !theirs && channel.parent.is_none_or(|parent| self.sees(bot, parent))
+    }
+
+    /// Threads that are not archived, as Discord lists them.
+    pub fn active_threads(&self, bot: u64) -> Value {
+        let threads = self.channels.iter().rev();
+        let threads = threads.filter(|(id, c)| c.parent.is_some() && !c.archived && self.sees(bot, **id));
+        let threads: Vec<_> = threads.map(|(id, _)| self.channel(*id)).collect();
+        json!({"threads": threads, "members": []})
+    }
+
+    /// Where a bot is alone with a person; made, if it is not there yet.
+    pub fn direct(&mut self, bot: u64, person: u64) -> u64 {
+        let there = self.channels.iter().find(|(_, channel)| channel.between == Some((bot, person)));
+        if let Some((id, _)) = there {
+            return *id;
+        }
+        let id = self.mint();
+        self.channels.insert(id, Channel { between: Some((bot, person)), ..Channel::new(1, None) });
+        id
     }
 
     /// A message as REST shows it: without its nonce.
@@ -372,7 +409,9 @@ impl World {
             shown["nonce"] = nonce.into();
         }
         let needed = if direct { 1 << 12 } else { 1 << 9 };
-        for session in self.sessions.values_mut().filter(|s| s.intents & needed != 0) {
+        let only = self.channels.get(&channel).and_then(|c| c.between).map(|(bot, _)| bot);
+        let hears = |s: &&mut Session| s.intents & needed != 0 && only.is_none_or(|bot| s.bot == bot);
+        for session in self.sessions.values_mut().filter(hears) {
             let (bot, mut mine) = (session.bot, shown.clone());
             let readable = direct || message.author == bot || message.mentions.contains(&bot);
             if !readable && session.intents & MESSAGE_CONTENT == 0 {

@@ -73,6 +73,10 @@ pub struct Seen {
     refuse: Option<(u16, Option<u64>)>,
     webhook: bool,
     held: bool,
+    /// How much its clock is ahead of this machine's, in milliseconds.
+    ahead: i64,
+    /// Its answers have no date.
+    dateless: bool,
 }
 
 impl Seen {
@@ -250,8 +254,12 @@ async fn serve(stream: TcpStream, seen: Arc<Mutex<Seen>>, changed: watch::Sender
         Some(path) => seen.lock().expect("no panic while held").files.get(path).cloned().unwrap_or_default(),
         None => body.to_string().into_bytes(),
     };
+    let date = match seen.lock().expect("no panic while held") {
+        seen if seen.dateless => String::new(),
+        seen => format!("date: {}\r\n", crate::calendar::date(seen.ahead)),
+    };
     let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{date}connection: close\r\n\r\n",
         text.len()
     );
     stream.get_mut().write_all(&[head.as_bytes(), &text].concat()).await

@@ -1,7 +1,5 @@
 //! What people do there, and what is done to their chats.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
 
 use super::FakeTelegram;
@@ -21,7 +19,7 @@ impl FakeTelegram {
             let kind = if chat < 0 { "supergroup" } else { "private" };
             message["message_id"] = id.into();
             message["chat"] = json!({"id": chat, "type": kind});
-            message["date"] = unix_seconds().into();
+            message["date"] = (crate::calendar::unix_ms(seen.ahead) / 1000).into();
             if message["from"].is_null() {
                 message["from"] = json!({"id": 7, "is_bot": false, "first_name": "Ann", "last_name": "Lee"});
             }
@@ -44,6 +42,16 @@ impl FakeTelegram {
         })
     }
 
+    /// From now on the service's clock is that many seconds ahead of this machine's.
+    pub fn clock(&self, ahead: i64) {
+        self.change(|seen| seen.ahead = ahead * 1000);
+    }
+
+    /// Answers do not tell the service's time any more.
+    pub fn hide_clock(&self) {
+        self.change(|seen| seen.dateless = true);
+    }
+
     /// A file that bots can fetch by this id.
     pub fn file(&self, id: &str, bytes: Vec<u8>) {
         self.change(|seen| seen.files.insert(id.to_owned(), bytes));
@@ -63,8 +71,4 @@ impl FakeTelegram {
     pub fn offered(&self) -> usize {
         self.seen().offered()
     }
-}
-
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

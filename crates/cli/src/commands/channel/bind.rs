@@ -11,6 +11,7 @@ use crate::args::Folders;
 use crate::ask::ask;
 use crate::commands::told;
 use crate::failure::Failure;
+use crate::print;
 
 pub async fn bind(folders: &Folders, args: Bind) -> Result<(), Failure> {
     let name = args.name.clone();
@@ -19,7 +20,12 @@ pub async fn bind(folders: &Folders, args: Bind) -> Result<(), Failure> {
         return Err(Failure::plain("nothing to change: name at least one option (see --help)"));
     }
     let answer = ask(&folders.dirs()?, Ask::ChannelBind { name: name.clone(), set }).await?;
-    told(folders, &answer, &format!("{name} is bound; `holdfast channel test {name}` posts a test message"))
+    let at = answer["channel_name"].as_str().map(|at| format!(" to {at}")).unwrap_or_default();
+    told(folders, &answer, &format!("{name} is bound{at}; `holdfast channel test {name}` posts a test message"))?;
+    for warning in answer["warnings"].as_array().into_iter().flatten().filter(|_| !folders.json) {
+        print::line(&format!("! {}", print::shown(warning["text"].as_str().unwrap_or_default())));
+    }
+    Ok(())
 }
 
 /// What is named, with what stood in its place taken away.

@@ -46,9 +46,10 @@ pub async fn show(folders: &Folders) -> Result<(), Failure> {
 }
 
 fn lines(binding: &BindingConfig, now: Option<&BindingStatus>) -> Vec<String> {
-    let channel = now.and_then(|b| b.channel_name.as_deref()).unwrap_or(&binding.channel);
+    let id = &binding.channel;
+    let channel = now.and_then(|b| b.channel_name.as_ref()).map_or(id.clone(), |name| format!("{name} ({id})"));
     let adapter = binding.deliver.map_or("nothing: it is only mirrored", |deliver| deliver.as_str());
-    let mut lines = vec![format!("{} ↔ {}; delivers by {adapter}", binding.name, print::shown(channel))];
+    let mut lines = vec![format!("{} ↔ {}; delivers by {adapter}", binding.name, print::shown(&channel))];
     let source = match (&binding.transcript, &binding.session, &binding.project) {
         (Some(_), ..) => None,
         (_, Some(session), _) => Some(format!("session {session}")),
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(
             lines(&bound, Some(&now)),
             [
-                "app ↔ #log; delivery: none (mirrored only)",
+                "app ↔ #log (12); delivery: none (mirrored only)",
                 "  follows /t.jsonl (the newest session of /srv/app)",
                 "  2 to be posted, 0 to be delivered",
                 "  ! nothing is posted: the bot may not write there; `holdfast channel retry app` tries again",

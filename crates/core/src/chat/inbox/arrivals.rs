@@ -25,7 +25,7 @@ pub(super) struct Catching {
 }
 
 impl Catching {
-    fn after(seen: MessageId) -> Catching {
+    pub(super) fn after(seen: MessageId) -> Catching {
         Catching { after: seen, held: VecDeque::new(), more: false, again: false }
     }
 }
@@ -49,6 +49,7 @@ impl Inbox {
         for channel in new {
             self.saw(&channel, moment);
         }
+        self.begins_privately(moment);
     }
 
     /// Whatever was written since the last message that was seen is fetched.
@@ -60,10 +61,10 @@ impl Inbox {
         let new = |(channel, _): &(&ChannelId, &MessageId)| !self.catching.contains_key(*channel);
         let mut new: Vec<_> = self.seen.iter().filter(new).map(|(c, m)| (c.clone(), m.clone())).collect();
         new.sort_by_key(|(channel, _)| !self.access.rules.contains_key(channel));
-        for (channel, seen) in new {
-            self.catching.insert(channel.clone(), Catching::after(seen));
-            self.fetch(now, channel);
-        }
+        let waiting = new.iter().map(|(channel, _)| channel.clone()).collect();
+        self.catching.extend(new.into_iter().map(|(channel, seen)| (channel, Catching::after(seen))));
+        self.find_threads(now, waiting);
+        self.look_for_people(true);
     }
 
     pub(super) fn fetch(&mut self, now: Now, channel: ChannelId) {
@@ -121,6 +122,7 @@ impl Inbox {
             }
             return;
         }
+        self.may_be_new(now, &incoming);
         if let (true, Some(seen)) = (full, self.seen.get(&incoming.channel))
             && !self.catching.contains_key(&incoming.channel)
         {
@@ -165,7 +167,7 @@ impl Inbox {
     }
 
     /// Everything in this channel up to this message was seen; the batch that stores it.
-    fn saw(&mut self, channel: &ChannelId, message: &MessageId) -> u64 {
+    pub(super) fn saw(&mut self, channel: &ChannelId, message: &MessageId) -> u64 {
         if self.seen.len() >= limits::INBOX_CHANNELS && !self.seen.contains_key(channel) {
             let spare = |(channel, _): &(&ChannelId, &MessageId)| !self.access.rules.contains_key(*channel);
             // Services number their messages upwards: the smallest is the oldest.

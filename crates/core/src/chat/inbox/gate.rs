@@ -100,6 +100,12 @@ impl Access {
         rule.or(self.direct.as_ref().filter(|_| direct))
     }
 
+    /// Whoever is heard where the bot is alone with them.
+    pub fn privately(&self) -> impl Iterator<Item = &UserId> {
+        let rule = self.direct.as_ref();
+        self.people.iter().filter(move |person| rule.is_some_and(|rule| self.may(rule, person).is_ok()))
+    }
+
     /// How messages reach the agent of that name. None: there is no such binding.
     pub fn adapter(&self, name: &str) -> Option<Adapter> {
         let rules = self.rules.values().chain(self.direct.as_ref());

@@ -13,12 +13,23 @@ use crate::chat::{ChannelId, Click, CommitError, Draft, Incoming, MessageId, Tic
 pub struct Attempt(pub u64);
 
 /// Messages that were missed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missed {
     /// Oldest first, without gaps.
     pub messages: Vec<Incoming>,
     /// There are more after these.
     pub more: bool,
+}
+
+/// A thread in which people can write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its own channel.
+    pub channel: ChannelId,
+    /// The channel whose thread it is.
+    pub parent: ChannelId,
+    /// Its newest message, as far as the service says.
+    pub last: Option<MessageId>,
 }
 
 /// What became of a message's files.
@@ -56,17 +67,6 @@ impl From<String> for Undelivered {
     }
 }
 
-/// What a person asks of the bot itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// End what the agent does.
-    Stop,
-    /// Say how it goes.
-    Status,
-    /// Say who holds the seat.
-    Seat,
-}
-
 /// What came of taking a message back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Back {
@@ -76,6 +76,17 @@ pub enum Back {
     Taken,
     /// It may have it: its sender decides.
     Perhaps(String),
+}
+
+/// What a person asks of the bot itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// End what the agent does.
+    Stop,
+    /// Say how it goes.
+    Status,
+    /// Say who holds the seat.
+    Seat,
 }
 
 /// Everything that happens to an inbox.
@@ -92,10 +103,16 @@ pub enum Input {
     Connected,
     /// Answers [`Output::FetchAfter`].
     Fetched(ChannelId, Result<Missed, String>),
+    /// Answers [`Output::FindThreads`].
+    Threads(Result<Vec<Thread>, String>),
+    /// Answers [`Output::FindDirect`]. None: there is no such place now.
+    Direct(Vec<(UserId, Option<ChannelId>)>),
     /// Answers [`Output::Prepare`].
     Prepared(u64, Result<Prepared, String>),
     /// Answers [`Output::Deliver`]: the agent has it, or why not.
     Delivered(Attempt, Result<(), Undelivered>),
+    /// Answers [`Output::TakeBack`].
+    TakenBack(Attempt, Back),
     /// Answers [`Output::Command`]: it was carried out; what its sender is told.
     Carried(u64, String),
     /// Answers [`Output::Commit`]: of the messages to take, the numbers of those that stood there already.
@@ -111,8 +128,6 @@ pub enum Input {
     /// The seat is let go: nothing further is taken or begun; what is on its way may end.
     Stop,
 }
-    /// Answers [`Output::TakeBack`].
-    TakenBack(Attempt, Back),
 
 /// What the shell does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +143,10 @@ pub enum Output {
     },
     /// Fetch what was written in a channel after this message.
     FetchAfter(ChannelId, MessageId),
+    /// Find the threads of these channels that are not closed.
+    FindThreads(Vec<ChannelId>),
+    /// Find where the bot is alone with each of these people.
+    FindDirect(Vec<UserId>),
     /// Fetch the files of a message and listen to its voice.
     Prepare(Box<Message>),
     /// Give a message to the agent of its binding.
@@ -189,6 +208,8 @@ pub enum Told {
     NotDelivered(u64, String),
     /// Missed messages of a channel could not be fetched; it is tried again.
     NotFetched(ChannelId, String),
+    /// Threads could not be looked for; it is tried again.
+    NotFound(String),
 }
 
 /// Everything about an inbox that people see.

@@ -9,6 +9,7 @@ use super::deliveries::{HOLDER_STOPPED, Held, Queue};
 use super::gate::Access;
 use super::io::{Attempt, InboxView, Input, Output, QueueView, Told};
 use super::pairing::Pairing;
+use super::places::{Finding, Privately};
 use super::record::{Change, Message, Standing, Stored};
 use crate::chat::commits::Commits;
 use crate::chat::outbox::Key;
@@ -22,6 +23,8 @@ pub(super) enum Timer {
     Commit,
     /// Ask for missed messages again.
     Fetch(ChannelId),
+    /// Look for threads again.
+    Threads,
     /// A message does not wait for its files any longer.
     Files(u64),
     /// Deliver the first of a queue again.
@@ -43,6 +46,8 @@ pub struct Inbox {
     pub(super) perhaps: BTreeMap<u64, Message>,
     pub(super) catching: BTreeMap<ChannelId, Catching>,
     pub(super) seen: BTreeMap<ChannelId, MessageId>,
+    pub(super) finding: Option<Finding>,
+    pub(super) privately: Privately,
     pub(super) commits: Commits<Change>,
     pub(super) timers: TimerTable<Timer>,
     pub(super) out: VecDeque<Output>,
@@ -67,6 +72,8 @@ impl Inbox {
             perhaps: BTreeMap::new(),
             catching: BTreeMap::new(),
             seen: stored.seen.into_iter().collect(),
+            finding: None,
+            privately: Privately::default(),
             commits: Commits::default(),
             timers: TimerTable::default(),
             out: VecDeque::new(),
@@ -97,6 +104,8 @@ impl Inbox {
                 | Input::Moment(_)
                 | Input::Connected
                 | Input::Fetched(..)
+                | Input::Threads(_)
+                | Input::Direct(_)
                 | Input::PairTyped(_)
         );
         if self.stopping && begins {
@@ -108,8 +117,11 @@ impl Inbox {
             Input::Moment(moment) => self.begins(&moment),
             Input::Connected => self.connected(now),
             Input::Fetched(channel, result) => self.fetched(now, channel, result),
+            Input::Threads(found) => self.threads(now, found),
+            Input::Direct(found) => self.found_privately(now, found),
             Input::Prepared(seq, result) => self.prepared(now, seq, result),
             Input::Delivered(attempt, result) => self.delivered(now, attempt, result),
+            Input::TakenBack(attempt, back) => self.taken_back(now, attempt, back),
             Input::Carried(seq, text) => self.carried(seq, text),
             Input::Committed(ticket, result) => self.committed(now, ticket, result),
             Input::Access(access) => self.admit(now, access),
@@ -121,7 +133,6 @@ impl Inbox {
                 }
                 None => self.out.push_back(Output::Told(Told::WrongCode)),
             },
-            Input::TakenBack(attempt, back) => self.taken_back(now, attempt, back),
             Input::Generation(generation) => self.superseded(generation),
             Input::Stop => self.stopping = true,
         }
@@ -134,6 +145,7 @@ impl Inbox {
             match timer {
                 Timer::Commit => self.commit(),
                 Timer::Fetch(channel) => self.fetch(now, channel),
+                Timer::Threads => self.look_for_threads(),
                 Timer::Files(seq) => self.prepared(now, seq, Err("it took too long".to_owned())),
                 Timer::Queue(name) => self.advance(now, &name),
                 Timer::Prune => {

@@ -125,7 +125,7 @@ impl Discord {
     /// Discord is told at once that it was heard: it waits 3 s for that.
     fn interaction(&self, interaction: Interaction, under_way: &mut JoinSet<()>) -> Option<Event> {
         let pressed = Pressed::of(&interaction);
-        let acted = interaction.acted()?;
+        let acted = interaction.acted(self.rest.unix_ms())?;
         let room = limits::DISCORD_UNDER_WAY.saturating_sub(under_way.len());
         self.keep(pressed.clone());
         match acted {
@@ -151,8 +151,9 @@ impl Discord {
         loop {
             let heard = tokio::select! {
                 Some((channel, place)) = sought.next() => {
+                    let now = self.rest.unix_ms();
                     for message in unplaced.take(&channel) {
-                        let event = Event::Message(Box::new(message.incoming(Place::clone(&place), &self.bot)), None);
+                        let event = Event::Message(Box::new(message.incoming(Place::clone(&place), &self.bot, now)), None);
                         if events.send(event).await.is_err() {
                             return Deaf;
                         }
@@ -173,7 +174,7 @@ impl Discord {
                         }
                         continue;
                     };
-                    Event::Message(Box::new(message.incoming(place, &self.bot)), None)
+                    Event::Message(Box::new(message.incoming(place, &self.bot, self.rest.unix_ms())), None)
                 }
             };
             if events.send(event).await.is_err() {

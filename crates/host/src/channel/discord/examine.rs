@@ -10,6 +10,7 @@ use super::Discord;
 use super::actions::digits;
 use super::outcome::{NO_CONTENT, Refused};
 use super::rest::Call;
+use super::words::User;
 use crate::channel::Examined;
 
 /// Flags of an application whose bot may read what is written: of a large one, and of one in fewer than 100 servers.
@@ -42,6 +43,9 @@ struct Channel {
     thread_metadata: Option<serde_json::Value>,
     #[serde(default)]
     permission_overwrites: Vec<Overwrite>,
+    /// Of a private conversation.
+    #[serde(default)]
+    recipients: Vec<User>,
 }
 
 /// What holds for a role or a member in one channel.
@@ -83,6 +87,14 @@ impl Discord {
     pub(super) async fn hears_text(&self) -> Result<(), Failed> {
         let application: Application = self.look("applications/@me".into()).await.map_err(Refused::failed)?;
         if application.flags & CONTENT == 0 { Err(Failed::ForGood(NO_CONTENT.into())) } else { Ok(()) }
+    }
+
+    /// A channel's name, or whom the bot is alone with there.
+    pub(super) async fn called(&self, id: &ChannelId) -> Result<String, SendError> {
+        let path = format!("channels/{}", digits(id.as_str())?);
+        let channel = self.look::<Channel>(path).await.map_err(Refused::not_sent)?;
+        let with = channel.recipients.into_iter().next().map(|person| format!("@{}", person.username));
+        Ok(channel.name.map(|name| format!("#{name}")).or(with).unwrap_or_else(|| id.to_string()))
     }
 
     /// A channel's name, and what the bot lacks there.

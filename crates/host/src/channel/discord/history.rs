@@ -13,7 +13,6 @@ use super::actions::{at, digits, no_channel};
 use super::outcome::Refused;
 use super::rest::Call;
 use super::words::{self, Message};
-use crate::status_hub::unix_ms;
 
 /// Most messages of one answer.
 const PAGE: usize = 100;
@@ -58,7 +57,9 @@ impl Discord {
             }
             false => self.place(channel).await.map_err(Refused::not_sent)?,
         };
-        let messages = page.messages.into_iter().map(|message| message.incoming(place.clone(), &self.bot)).collect();
+        let now = self.rest.unix_ms();
+        let messages =
+            page.messages.into_iter().map(|message| message.incoming(place.clone(), &self.bot, now)).collect();
         Ok(Missed { messages, more: page.full })
     }
 
@@ -70,7 +71,7 @@ impl Discord {
     ) -> Result<Option<Vec<Posted>>, SendError> {
         let channel = digits(channel.as_str())?;
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let mut after = after.map_or_else(|| Ok(words::id_at(unix_ms().saturating_sub(since))), number)?;
+        let mut after = after.map_or_else(|| Ok(words::id_at(self.rest.unix_ms().saturating_sub(since))), number)?;
         let mut posted = Vec::new();
         for _ in 0..=limits::OUTBOX_COMPARED / PAGE {
             let Page { messages, last, full } = self.page(channel, after).await?;

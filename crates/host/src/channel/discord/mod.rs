@@ -12,10 +12,11 @@ mod places;
 mod rest;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod token;
 mod words;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock};
@@ -23,9 +24,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::Missed;
+use holdfast_core::chat::inbox::{Missed, Thread};
 use holdfast_core::chat::outbox::Posted;
-use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, SendError};
+use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, SendError, UserId};
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
 use parking_lot::Mutex;
@@ -35,7 +36,6 @@ use twilight_gateway::queue::InMemoryQueue;
 use url::Url;
 
 use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
-use crate::status_hub::unix_ms;
 use actions::Pressed;
 pub(super) use examine::invite;
 use gateway::Gateway;
@@ -58,6 +58,8 @@ pub struct Discord {
     /// Connections in a row that did not come about.
     failures: AtomicU32,
     places: Places,
+    /// In which server each channel is whose threads were asked for last. None: in none that has any.
+    servers: Mutex<BTreeMap<ChannelId, Option<String>>>,
     /// Clicks that can be answered, oldest first.
     clicks: Mutex<VecDeque<Pressed>>,
     /// Whether Discord knows our commands.
@@ -85,6 +87,7 @@ impl Discord {
             logins: OnceLock::new(),
             failures: AtomicU32::new(0),
             places: Places::default(),
+            servers: Mutex::default(),
             clicks: Mutex::default(),
             registered: Arc::default(),
         })
@@ -152,9 +155,17 @@ impl ChannelBackend for Discord {
         self.missed(channel, after).boxed()
     }
 
+    fn threads<'a>(&'a self, of: &'a [ChannelId]) -> BoxFuture<'a, Result<Vec<Thread>, SendError>> {
+        self.open_threads(of).boxed()
+    }
+
+    fn direct<'a>(&'a self, person: &'a UserId) -> BoxFuture<'a, Result<Option<ChannelId>, SendError>> {
+        self.alone_with(person).boxed()
+    }
+
     fn moment(&self) -> Option<MessageId> {
         let skew = u64::try_from(limits::OUTBOX_SKEW.as_millis()).unwrap_or(u64::MAX);
-        MessageId::parse(&words::id_at(unix_ms().saturating_sub(skew)).to_string()).ok()
+        MessageId::parse(&words::id_at(self.rest.unix_ms().saturating_sub(skew)).to_string()).ok()
     }
 
     fn posted<'a>(
@@ -181,6 +192,10 @@ impl ChannelBackend for Discord {
 
     fn hears(&self) -> BoxFuture<'_, Result<(), Failed>> {
         self.hears_text().boxed()
+    }
+
+    fn name<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<String, SendError>> {
+        self.called(channel).boxed()
     }
 
     fn examine<'a>(&'a self, channel: &'a ChannelId) -> BoxFuture<'a, Result<Examined, SendError>> {

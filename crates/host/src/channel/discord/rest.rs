@@ -19,6 +19,7 @@ use twilight_http_ratelimiting::{Endpoint, Method, Permit, RateLimitHeaders, Rat
 use super::outcome::Refused;
 use crate::channel::BadChannel;
 use crate::channel::http::{Answer, Http, Lost, NotFetched};
+use crate::status_hub::unix_ms;
 
 /// Discord lets nobody in without a name of this form, with a page and a version. The project has no page of its own.
 const AGENT: &str = concat!("DiscordBot (https://holdfast.invalid, ", env!("CARGO_PKG_VERSION"), ")");
@@ -163,6 +164,11 @@ impl Rest {
         let own = self.base.parse::<url::Url>().is_ok_and(|base| base.origin() == url.origin());
         let cdn = matches!(url.host_str(), Some("cdn.discordapp.com" | "media.discordapp.net"));
         own || cdn && url.scheme() == "https" && url.port().is_none()
+    }
+
+    /// Discord's calendar, in milliseconds since 1970; this machine's, until Discord told it.
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.http.calendar().now().unwrap_or_else(unix_ms)
     }
 
     pub(super) fn reset(&self) {

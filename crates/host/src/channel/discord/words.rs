@@ -9,7 +9,6 @@ use serde_json::Value;
 use twilight_model::channel::message::MessageFlags;
 
 use super::places::Place;
-use crate::status_hub::unix_ms;
 
 /// Discord's calendar begins with 2015.
 const EPOCH: u64 = 1_420_070_400_000;
@@ -164,8 +163,8 @@ impl Message {
         parts.join("\n\n").trim_end().to_owned()
     }
 
-    /// As one that came in; what is not written by anybody counts as a program's.
-    pub(super) fn incoming(mut self, place: Place, bot: &str) -> Incoming {
+    /// As one that came in, at this time by Discord's calendar; what is not written by anybody counts as a program's.
+    pub(super) fn incoming(mut self, place: Place, bot: &str, now: u64) -> Incoming {
         let (text, files) = (self.text(bot), self.files());
         let us = |user: &User| user.id.as_str() == bot;
         let answered = self.referenced_message.as_ref().is_some_and(|to| us(&to.author));
@@ -176,7 +175,7 @@ impl Message {
             text: if text.is_empty() && files.is_empty() { "[a message without text]".to_owned() } else { text },
             attachments: files.into_iter().map(File::attachment).collect(),
             at,
-            age: age(at, self.live),
+            age: age(at, self.live, now),
             ..written(self.id, self.channel_id, place, self.author)
         }
     }
@@ -257,7 +256,7 @@ impl Interaction {
     }
 
     /// Nothing, if it is none of ours.
-    pub(super) fn acted(self) -> Option<Acted> {
+    pub(super) fn acted(self, now: u64) -> Option<Acted> {
         let user = self.member.map(|member| member.user).or(self.user)?;
         let channel = self.channel?;
         let id = channel.id.clone();
@@ -265,7 +264,7 @@ impl Interaction {
         match (self.kind, self.data) {
             (COMMAND, Data { name: Some(name), .. }) => {
                 let at = time_of(self.id.as_str());
-                let age = age(at, self.live);
+                let age = age(at, self.live, now);
                 let command = Incoming { text: format!("/{name}"), at, age, ..written(self.id, id, place, user) };
                 Some(Acted::Command(Box::new(command)))
             }
@@ -284,9 +283,9 @@ impl Interaction {
     }
 }
 
-/// How late it is heard what was said at a moment: clocks differ, so they count only for what was not heard at once.
-fn age(at: u64, live: Option<Instant>) -> Duration {
-    live.map_or_else(|| Duration::from_millis(unix_ms().saturating_sub(at)), |heard| heard.elapsed())
+/// How late it is heard what was said at a moment: calendars differ, so they count only for what was not heard at once.
+fn age(at: u64, live: Option<Instant>, now: u64) -> Duration {
+    live.map_or_else(|| Duration::from_millis(now.saturating_sub(at)), |heard| heard.elapsed())
 }
 
 /// When an id was made, in milliseconds since 1970.
@@ -330,7 +329,7 @@ mod tests {
     fn a_message_is_read_whatever_else_stands_in_it() {
         let odd = r#"{"id":"9","channel_id":"8","author":{"id":"7"},"flags":"new","poll":{"x":[1]},"type":6,"components":[{"type":99}]}"#;
         let message: Message = serde_json::from_str(odd).unwrap();
-        let incoming = message.incoming(Place { parent: None, direct: false }, "1");
+        let incoming = message.incoming(Place { parent: None, direct: false }, "1", 0);
         assert_eq!(
             (incoming.id.as_str(), incoming.bot, incoming.text.as_str()),
             ("9", true, "[a message without text]")

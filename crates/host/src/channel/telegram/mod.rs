@@ -127,6 +127,17 @@ impl Telegram {
         self.call("getUpdates", body, wait + limits::CHANNEL_REQUEST).await
     }
 
+    /// How late updates are heard. What came while a poll waited, or soon after one that left nothing behind, came as it was
+    /// said. Otherwise calendars count: Telegram's, or how far the updates themselves have come, never this machine's.
+    fn calendar(&self, drained: Option<Duration>, updates: &[Value]) -> Option<u64> {
+        let since = drained.map(|at| self.http.calendar().boot().saturating_sub(at));
+        if since.is_some_and(|since| since <= limits::TELEGRAM_LIVE) {
+            return None;
+        }
+        let newest = updates.iter().filter_map(updates::date).max();
+        self.http.calendar().now().max(newest).or(Some(0))
+    }
+
     async fn hear(&self, events: &mpsc::Sender<Event>) -> Failed {
         let gone = || Failed::ForNow { reason: "nobody listens".into(), after: None };
         if events.send(Event::Ready).await.is_err() {
@@ -134,16 +145,21 @@ impl Telegram {
         }
         // Kept here only: what a listener before did not take to its end is offered to the next one again.
         let mut offset = 0;
+        // Since when nothing is offered that was not taken, by the time since the machine began.
+        let mut drained = None;
         loop {
-            let updates = match self.poll(offset, limits::CHANNEL_POLL).await {
+            let wait = if drained.is_some() { limits::CHANNEL_POLL } else { Duration::ZERO };
+            let updates = match self.poll(offset, wait).await {
                 Ok(updates) => updates,
                 Err(why) => return why.failed(),
             };
+            let now = self.calendar(drained, &updates);
+            drained = (updates.len() < limits::CHANNEL_UPDATES).then(|| self.http.calendar().boot());
             let mut kept = Vec::new();
             for update in updates {
                 let Some(id) = update["update_id"].as_i64() else { continue };
                 offset = offset.max(id + 1);
-                let heard = Update::read(update).and_then(|update| self.event(update));
+                let heard = Update::read(update).and_then(|update| self.event(update, now));
                 let Some((event, end)) = heard else { continue };
                 kept.extend(end);
                 if events.send(event).await.is_err() {

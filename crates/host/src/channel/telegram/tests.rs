@@ -155,6 +155,48 @@ async fn a_message_says_who_wrote_what_and_where() {
 }
 
 #[tokio::test]
+async fn what_waited_is_as_late_as_the_service_says_and_what_comes_then_is_not_late_whatever_clocks_show() {
+    for (ahead, hidden) in [(3600, false), (-3600, false), (3600, true), (-3600, true)] {
+        let (service, bot) = stand().await;
+        if hidden {
+            service.hide_clock();
+        }
+        for (before, text) in [(600, "/stop"), (0, "/status")] {
+            service.clock(ahead - before);
+            service.write(7, json!({"text": text}));
+        }
+        let mut events = hear(&bot);
+        assert!(matches!(next(&mut events).await, Event::Ready));
+        let (old, _) = message(&mut events).await;
+        let (new, _) = message(&mut events).await;
+        assert_eq!((old.text.as_str(), new.text.as_str()), ("/stop", "/status"));
+        assert!((598..720).contains(&old.age.as_secs()), "{ahead} {hidden}: {:?}", old.age);
+        assert!(new.age < limits::INBOX_COMMAND_AGE, "{ahead} {hidden}: {:?}", new.age);
+        service.until("a poll that waits", |seen| seen.polling.contains_key("a")).await;
+        service.write(7, json!({"text": "/stop"}));
+        let (live, _) = message(&mut events).await;
+        assert_eq!((live.text.as_str(), live.age), ("/stop", Duration::ZERO), "{ahead} {hidden}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_after_a_pause_may_have_waited() {
+    let (service, bot) = stand().await;
+    service.clock(3600);
+    bot.connect().await.unwrap();
+    let boot = bot.http.calendar().boot();
+    let after = |pause: Duration| bot.calendar(Some(boot.saturating_sub(pause)), &[]);
+    assert_eq!(after(Duration::ZERO), None);
+    // The machine slept meanwhile, or the store took nothing.
+    let drained = boot.checked_sub(limits::TELEGRAM_LIVE + Duration::from_secs(1));
+    if drained.is_some() {
+        let now = bot.calendar(drained, &[]).unwrap();
+        assert!(now > crate::status_hub::unix_ms() + 3_500_000, "by the service's calendar");
+    }
+    assert!(bot.calendar(None, &[]).is_some());
+}
+
+#[tokio::test]
 async fn a_click_is_heard_and_answered() {
     let (service, bot) = stand().await;
     let mut events = hear(&bot);

@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 use super::actions::message_id;
 use super::{Telegram, outcome};
 use crate::channel::Event;
-use crate::status_hub::unix_ms;
 
 /// A chat, or a topic in one. As a [`ChannelId`] it is `<chat>` or `<chat>/<topic>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +117,11 @@ struct File {
     file_size: u64,
 }
 
+/// When an update's message was written, in milliseconds since 1970.
+pub(super) fn date(update: &Value) -> Option<u64> {
+    Some(update["message"]["date"].as_u64()?.saturating_mul(1000))
+}
+
 impl Update {
     /// Nothing, if it is of a kind nobody asked for.
     pub(super) fn read(update: Value) -> Option<Update> {
@@ -162,13 +166,13 @@ impl User {
 }
 
 impl Telegram {
-    /// What an update means, and what fires when it is kept.
-    pub(super) fn event(&self, update: Update) -> Option<(Event, Option<oneshot::Receiver<()>>)> {
+    /// What an update means, and what fires when it is kept; heard at this time, if not as it was said.
+    pub(super) fn event(&self, update: Update, now: Option<u64>) -> Option<(Event, Option<oneshot::Receiver<()>>)> {
         if let Some(pressed) = update.callback_query {
             return Some((Event::Click(self.click(pressed)?), None));
         }
         let (kept, end) = oneshot::channel();
-        Some((Event::Message(Box::new(self.incoming(update.message?)?), Some(kept)), Some(end)))
+        Some((Event::Message(Box::new(self.incoming(update.message?, now)?), Some(kept)), Some(end)))
     }
 
     fn click(&self, pressed: Pressed) -> Option<Click> {
@@ -185,7 +189,7 @@ impl Telegram {
         Some(Click { id, message, channel, parent, direct, user, name, button })
     }
 
-    fn incoming(&self, mut message: Message) -> Option<Incoming> {
+    fn incoming(&self, mut message: Message, now: Option<u64>) -> Option<Incoming> {
         let (channel, parent) = message.conversation().names()?;
         let from = message.from.take()?;
         let (author, author_name) = from.names()?;
@@ -209,7 +213,7 @@ impl Telegram {
             mentions_us,
             attachments,
             at,
-            age: Duration::from_millis(unix_ms().saturating_sub(at)),
+            age: Duration::from_millis(now.map_or(0, |now| now.saturating_sub(at))),
         })
     }
 }

@@ -17,7 +17,7 @@ use holdfast_core::chat::{ChannelId, CommitError, Incoming, MessageId, asks, inb
 use holdfast_core::limits;
 use holdfast_core::transcript::Bookmark;
 use holdfast_store::{Layout, PAGE, Store, StoreError};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::files;
 use crate::status_hub::unix_ms;
@@ -205,10 +205,35 @@ impl SeatStore {
         }
     }
 
-    /// Whether the outbox has a message of this origin, however it stands.
-    pub(super) async fn knows(&self, source: Arc<str>) -> Result<bool, StoreError> {
-        let sql = "SELECT 1 FROM outbox WHERE source = ?1 LIMIT 1";
-        self.store.read(move |db| Ok::<_, StoreError>(db.prepare_cached(sql)?.exists(params![&*source])?)).await
+    /// For which channel the outbox has a message of this origin, however it stands.
+    pub(super) async fn knows(&self, source: Arc<str>) -> Result<Option<ChannelId>, StoreError> {
+        let sql = "SELECT channel FROM outbox WHERE source = ?1 LIMIT 1";
+        let query = move |db: &Connection| {
+            let channel =
+                db.prepare_cached(sql)?.query_row(params![&*source], |row| row.get::<_, String>(0)).optional()?;
+            channel.map(|channel| columns::channel(&channel)).transpose()
+        };
+        self.store.read(query).await
+    }
+
+    /// A message that was taken for a binding, by its id or as `<channel>/<id>`; the last of those that have it.
+    pub(super) async fn taken(&self, binding: Arc<str>, named: MessageId) -> Result<Option<Incoming>, StoreError> {
+        let now = unix_ms();
+        let query = move |db: &Connection| {
+            let (channel, id) = match named.as_str().rsplit_once('/') {
+                Some((channel, id)) => (Some(channel), id),
+                None => (None, named.as_str()),
+            };
+            let sql = format!(
+                "SELECT {} FROM inbox WHERE binding = ?1 AND id = ?2 AND channel = COALESCE(?3, channel)
+                    ORDER BY seq DESC LIMIT 1",
+                columns::TAKEN
+            );
+            let mut statement = db.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![&*binding, id, channel])?;
+            rows.next()?.map(|row| Ok(columns::taken(now, row)?.incoming)).transpose()
+        };
+        self.store.read(query).await
     }
 
     /// Whether this seat posted that message, in whichever holder's life.

@@ -115,7 +115,7 @@ async fn a_parked_message_is_prepared_again_at_its_new_place() {
     commit(&store, vec![prepare(&record("a", 1, 1)), ended("a", Standing::Parked("no".into()))]).unwrap();
     commit(&store, vec![Change::Again { key: Key::single("a"), seq: 9 }]).unwrap();
     let known = (store.knows("a".into()).await, store.knows("b".into()).await);
-    assert_eq!(known, (Ok(true), Ok(false)));
+    assert_eq!(known, (Ok(Some(record("a", 1, 1).channel)), Ok(None)));
     store.close();
     let next = open(folder.path(), 2).outbox;
     assert_eq!((next.prepared[0].seq, next.seq), (9, 9));

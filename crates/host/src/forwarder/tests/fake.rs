@@ -1,13 +1,14 @@
 //! A chat service in memory.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use holdfast_core::chat::inbox::Missed;
+use holdfast_core::chat::inbox::{Missed, Thread};
 use holdfast_core::chat::outbox::Posted;
-use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, Scope, SendError};
+use holdfast_core::chat::{Attachment, ChannelId, Draft, Incoming, MessageId, Scope, SendError, UserId};
 use holdfast_core::seat::Failed;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -25,6 +26,10 @@ pub struct Service {
     pub resets: AtomicUsize,
     /// What is given to whoever asks for missed messages.
     pub missed: Mutex<Vec<Incoming>>,
+    /// Threads that go on.
+    pub threads: Mutex<Vec<Thread>>,
+    /// Where the bot is alone with whom.
+    pub direct: Mutex<BTreeMap<UserId, ChannelId>>,
     /// What is written from now on has later ids.
     pub moment: Mutex<Option<MessageId>>,
 }
@@ -49,6 +54,8 @@ impl Default for Service {
             refusals: Mutex::default(),
             resets: AtomicUsize::new(0),
             missed: Mutex::default(),
+            threads: Mutex::default(),
+            direct: Mutex::default(),
             moment: Mutex::default(),
         }
     }
@@ -145,13 +152,22 @@ impl ChannelBackend for Service {
         async move { self.done(format!("answer {click}: {text}")) }.boxed()
     }
 
-    fn fetch_after<'a>(&'a self, _: &'a ChannelId, after: &'a MessageId) -> BoxFuture<'a, Result<Missed, SendError>> {
+    fn fetch_after<'a>(&'a self, at: &'a ChannelId, after: &'a MessageId) -> BoxFuture<'a, Result<Missed, SendError>> {
         async move {
             let missed = self.missed.lock();
-            let messages = missed.iter().filter(|message| message.id > *after).cloned().collect();
+            let there = |message: &&Incoming| message.channel == *at && message.id > *after;
+            let messages = missed.iter().filter(there).cloned().collect();
             Ok(Missed { messages, more: false })
         }
         .boxed()
+    }
+
+    fn threads<'a>(&'a self, of: &'a [ChannelId]) -> BoxFuture<'a, Result<Vec<Thread>, SendError>> {
+        async { Ok(self.threads.lock().iter().filter(|thread| of.contains(&thread.parent)).cloned().collect()) }.boxed()
+    }
+
+    fn direct<'a>(&'a self, person: &'a UserId) -> BoxFuture<'a, Result<Option<ChannelId>, SendError>> {
+        async { Ok(self.direct.lock().get(person).cloned()) }.boxed()
     }
 
     fn moment(&self) -> Option<MessageId> {

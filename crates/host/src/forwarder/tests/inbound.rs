@@ -19,7 +19,7 @@ fn found(seat: &Seat) -> Vec<(PathBuf, String)> {
 }
 
 /// The agent takes its next message.
-async fn take(seat: &Seat) -> String {
+pub(super) async fn take(seat: &Seat) -> String {
     soon("a message in the agent's folder", async {
         loop {
             if let Some((path, text)) = found(seat).pop() {

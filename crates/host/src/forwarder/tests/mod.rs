@@ -4,10 +4,12 @@ mod fake;
 mod gaps;
 mod inbound;
 mod kills;
-mod notices;
 #[cfg(unix)]
 mod mirrored;
+mod notices;
 mod outbound;
+mod places;
+mod replies;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 struct Seat {
     folder: TempDir,
     service: Arc<Service>,
+    /// What is served instead of that.
+    backend: Option<Arc<dyn ChannelBackend>>,
     desk: Desk,
     config: watch::Sender<Arc<ChannelConfig>>,
     generation: u64,
@@ -60,6 +64,7 @@ impl Seat {
         Seat {
             folder,
             service: Arc::default(),
+            backend: None,
             desk: Desk::default(),
             config: watch::Sender::new(Arc::new(config)),
             generation: 0,
@@ -81,8 +86,9 @@ impl Seat {
         self.desk.show(idle(&self.config.borrow()));
         let (told, news) = mpsc::unbounded_channel();
         let (holds, kept) = (Arc::clone(&self.holds), Arc::clone(&self.noticed));
+        let service = Arc::clone(&self.service) as Arc<dyn ChannelBackend>;
         let post = Post {
-            backend: Arc::clone(&self.service) as Arc<dyn ChannelBackend>,
+            backend: self.backend.clone().unwrap_or(service),
             folder: self.folder.path().join("seat"),
             generation: self.generation,
             holds: Arc::new(move || holds.load(Ordering::Relaxed)),

@@ -4,5 +4,6 @@ mod crashes;
 mod gate;
 mod missing;
 mod model;
+mod places;
 mod taking;
 mod world;

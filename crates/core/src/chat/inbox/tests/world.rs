@@ -87,6 +87,16 @@ pub struct World {
     /// Everything else.
     pub out: Vec<Output>,
     pub fetches: VecDeque<(ChannelId, MessageId)>,
+    /// The service's.
+    pub threads: Vec<Thread>,
+    /// Whether threads are found by [`World::find`] only.
+    pub slow_threads: bool,
+    /// Of which channels threads are looked for.
+    pub looking: VecDeque<Vec<ChannelId>>,
+    /// Where the bot is alone with whom.
+    pub private: BTreeMap<UserId, ChannelId>,
+    /// Whoever was looked for.
+    pub sought: Vec<UserId>,
     pub full: u32,
     /// Commits are made by [`World::write`] only.
     pub slow: bool,
@@ -105,26 +115,33 @@ impl World {
             access,
             posted: Vec::new(),
             given: VecDeque::new(),
+            taking: VecDeque::new(),
+            back: Some(Back::Safe),
             all_given: Vec::new(),
             preparing: Vec::new(),
             said: Vec::new(),
             kept: Vec::new(),
             out: Vec::new(),
             fetches: VecDeque::new(),
+            threads: Vec::new(),
+            slow_threads: false,
+            looking: VecDeque::new(),
+            private: BTreeMap::new(),
+            sought: Vec::new(),
             full: 0,
             slow: false,
             commits: VecDeque::new(),
         }
-            taking: VecDeque::new(),
-            back: Some(Back::Safe),
     }
 
     /// The holder dies; the next one begins.
     pub fn die(&mut self) {
         self.generation += 1;
         self.given.clear();
+        self.taking.clear();
         self.preparing.clear();
         self.fetches.clear();
+        self.looking.clear();
         self.commits.clear();
         let not_done = |row: &&Message| row.standing != Standing::Done;
         let stored = Stored {
@@ -138,7 +155,6 @@ impl World {
 
     pub fn give(&mut self, input: Input) {
         self.inbox.handle(self.now, input);
-        self.taking.clear();
         self.run();
     }
 
@@ -188,10 +204,25 @@ impl World {
     /// Answers the oldest request for missed messages.
     pub fn fetch(&mut self, most: usize) {
         let (channel, after) = self.fetches.pop_front().unwrap();
-        let missed: Vec<Incoming> = self.posted.iter().filter(|m| m.id > after).cloned().collect();
+        let there = |m: &&Incoming| m.channel == channel && m.id > after;
+        let missed: Vec<Incoming> = self.posted.iter().filter(there).cloned().collect();
         let more = missed.len() > most;
         let messages = missed.into_iter().take(most).collect();
         self.give(Input::Fetched(channel, Ok(Missed { messages, more })));
+    }
+
+    /// All of it.
+    pub fn fetch_all(&mut self) {
+        while !self.fetches.is_empty() {
+            self.fetch(100);
+        }
+    }
+
+    /// Answers the oldest question for threads.
+    pub fn find(&mut self, found: Result<(), String>) {
+        let of = self.looking.pop_front().unwrap();
+        let threads = self.threads.iter().filter(|thread| of.contains(&thread.parent)).cloned().collect();
+        self.give(Input::Threads(found.map(|()| threads)));
     }
 
     fn commit(&mut self, changes: Vec<Change>) -> Vec<u64> {
@@ -254,6 +285,17 @@ impl World {
                     }
                 }
                 Output::FetchAfter(channel, after) => self.fetches.push_back((channel, after)),
+                Output::FindThreads(of) => {
+                    self.looking.push_back(of);
+                    if !self.slow_threads {
+                        self.find(Ok(()));
+                    }
+                }
+                Output::FindDirect(people) => {
+                    self.sought.extend(people.iter().cloned());
+                    let found = people.into_iter().map(|person| (person.clone(), self.private.get(&person).cloned()));
+                    self.inbox.handle(self.now, Input::Direct(found.collect()));
+                }
                 Output::Prepare(message) => self.preparing.push(message.seq),
                 Output::Say(key, draft) => {
                     if self.said.iter().all(|(known, _)| *known != key) {

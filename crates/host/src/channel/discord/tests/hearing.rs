@@ -184,19 +184,37 @@ async fn what_a_message_has_beside_its_text_is_said_and_what_is_forwarded_is_no_
 }
 
 #[tokio::test]
-async fn only_what_was_missed_is_late() {
-    let stand = stand().await;
-    let service = &stand.service;
-    let (ann, place) = (service.person("ann"), service.channel());
-    let mut ears = stand.listen().await;
-    service.clock(Duration::from_secs(3600));
-    service.write(place, ann, "now");
-    assert!(ears.message().await.age < PATIENCE, "by whatever clock");
-    service.slash(place, ann, "stop");
-    assert!(ears.message().await.age < PATIENCE);
-    service.mute(true);
-    service.write(place, ann, "missed");
-    service.disturb("a", Break::Drop);
-    service.mute(false);
-    assert!(ears.message().await.age > Duration::from_secs(3500));
+async fn only_what_was_missed_is_late_whatever_this_machines_clock_shows() {
+    for ahead in [3600, -3600] {
+        let stand = stand().await;
+        let service = &stand.service;
+        let (ann, place) = (service.person("ann"), service.channel());
+        service.clock(ahead);
+        let mut ears = stand.listen().await;
+        service.write(place, ann, "now");
+        assert!(ears.message().await.age < PATIENCE);
+        service.slash(place, ann, "stop");
+        assert!(ears.message().await.age < PATIENCE);
+        let begins: u64 = stand.bot.moment().unwrap().as_str().parse().unwrap();
+        service.mute(true);
+        for (before, text) in [(600, "missed long ago"), (0, "missed just now")] {
+            service.clock(ahead - before);
+            service.write(place, ann, text);
+        }
+        service.disturb("a", Break::Drop);
+        service.mute(false);
+        let late = |age: Duration| (598..900).contains(&age.as_secs());
+        let (old, new) = (ears.message().await, ears.message().await);
+        assert!(late(old.age) && new.age < PATIENCE, "{ahead}: {:?} {:?}", old.age, new.age);
+        // What a fetch brings is judged alike.
+        let (at, before) = (channel(place), message(old.id.as_str().parse::<u64>().unwrap() - 1));
+        let fetched = stand.bot.fetch_after(&at, &before).await.unwrap();
+        let ages: Vec<_> = fetched.messages.into_iter().map(|m| (m.text, m.age)).collect();
+        let age = |text: &str| ages.iter().find(|(other, _)| other == text).unwrap().1;
+        assert!(late(age("missed long ago")) && age("missed just now") < PATIENCE, "{ahead}: {ages:?}");
+        assert!(
+            begins < new.id.as_str().parse().unwrap(),
+            "a channel that is bound now begins before what is written now"
+        );
+    }
 }

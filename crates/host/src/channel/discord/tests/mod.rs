@@ -7,6 +7,7 @@ mod history;
 mod interactions;
 mod limits;
 mod posts;
+mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;
