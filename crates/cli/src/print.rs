@@ -13,6 +13,11 @@ pub fn line(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Writes one line to stderr, for a process that lives on: one that is gone is no failure of ours, nor the end of the process.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Writes one JSON document on one line.
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     line(&serde_json::to_string(value).map_err(|e| Failure::plain(e.to_string()))?);

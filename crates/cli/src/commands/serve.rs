@@ -49,10 +49,10 @@ async fn stay(folders: &Folders, mode: Mode, overrides: Overrides) -> Result<(),
     if !folders.json {
         let running = resident.status().calls.pending;
         let waiting = match running {
-            0 => "stopping…".into(),
+            0 => "stopping…".to_owned(),
             some => format!("finishing {} (again: stop now)…", print::count(some as u64, "call", "calls")),
         };
-        eprintln!("{waiting}");
+        print::note(&waiting);
     }
     let hurried = hurry_on_signal(signals, &resident);
     tokio::select! {
@@ -119,6 +119,6 @@ fn greet(status: &StatusSnapshot, mode: Mode, api: &str) {
     }
     print::line(&lines.join("\n"));
     for warning in &status.health {
-        eprintln!("  note: {}", warning.text);
+        print::note(&format!("  note: {}", warning.text));
     }
 }
