@@ -3,9 +3,9 @@
 //!
 //! A [`Desk`] is there as long as the process; a forwarder from when the seat serves until it leaves or is cut off. It opens
 //! the seat's store, makes the machines of [`holdfast_core::chat`] anew from it, and does what they say in one task (`run`).
-//! The parts of that: `begin` is what comes before the first connection, `outputs` is what the machines have done, `sources` which transcripts are followed and what they say,
-//! `callers` whoever waits for an answer, `answers` what is answered to them and to people in a channel, `report` what is
-//! shown.
+//! The parts of that: `begin` is what comes before the first connection, `outputs` what the machines have done, `sources`
+//! which transcripts are followed and what they say, `callers` whoever waits for an answer, `answers` what is answered to them
+//! and to people in a channel, `report` what is shown.
 
 mod access;
 mod answers;
