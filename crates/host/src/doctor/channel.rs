@@ -48,9 +48,7 @@ pub(super) async fn checks(dirs: &Dirs, config: &Config, also: Option<&str>) -> 
         found.push(Check::warning("bindings", "no agent has a channel").advise(advice));
     }
     found.push(match config.channel.people.len() {
-        0 => {
-            Check::warning("people", "nobody may talk to the agents").advise("`holdfast channel pair` lets people in")
-        }
+        0 => Check::warning("people", "nobody may talk to the agents").advise("`holdfast channel pair` lets people in"),
         1 => Check::ok("people", "1 person may talk to the agents"),
         people => Check::ok("people", format!("{people} people may talk to the agents")),
     });
