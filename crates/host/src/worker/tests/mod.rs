@@ -35,7 +35,7 @@ use crate::paths::Dirs;
 use crate::run::Starter;
 
 /// Longer than anything here may take; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("in time")

@@ -24,7 +24,7 @@ use crate::channel::{ChannelBackend as _, Event};
 
 const BOT: u64 = 4_200_000_000_042;
 /// How long something that should happen soon may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A service and a bot there.
 struct Stand {

@@ -24,7 +24,7 @@ use crate::exec::ExecOptions;
 const TOKEN: &str = "device-credential";
 
 /// Longer than anything here may take; what fails wrongly on the network would be tried for longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A performer over a workspace and a data folder of its own.
 struct Stage {
