@@ -43,6 +43,7 @@ fn histories(weather: Weather, seeds: u64) {
         }
         println!("{weather:?}: {total:?}");
         assert!(total["completed"] > seeds, "histories in which nothing gets done prove nothing");
+        assert!(total["runner lost"] > seeds / 4, "connections to runners break too");
     });
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use holdfast_core::code::Code;
 use holdfast_core::id::{OperationId, RunId};
+use holdfast_core::limits;
 use holdfast_core::operation::{Command, Exit, Failure, OnLeaseExpiry, Operation, Request, Stream, Streams};
 use holdfast_core::run::{Ask, End, Lease};
 use holdfast_core::time::Now;
@@ -72,6 +73,8 @@ pub(super) struct Runs {
     folders: BTreeMap<Try, Folder>,
     /// Tries whose news the living worker asked for.
     watched: BTreeSet<Try>,
+    /// Connections to runners that broke, by the time (awake) at which the worker hears of it. Nothing is heard or said till then.
+    broken: BTreeMap<Try, Duration>,
     news: Vec<Input<'static>>,
     /// Runners sometimes do not start, and connections to them break.
     pub(super) flaky: bool,
@@ -80,12 +83,14 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) fn new(seed: u64) -> Runs {
         let rng = SmallRng::seed_from_u64(seed);
-        Runs { rng, folders: BTreeMap::new(), watched: BTreeSet::new(), news: Vec::new(), flaky: false }
+        let (folders, watched, broken) = Default::default();
+        Runs { rng, folders, watched, broken, news: Vec::new(), flaky: false }
     }
 
     /// The worker is gone, and with it whoever listened.
     pub(super) fn unwatch(&mut self) {
         self.watched.clear();
+        self.broken.clear();
         self.news.clear();
     }
 
@@ -134,6 +139,7 @@ impl Runs {
     /// Says what whoever looks at a folder finds.
     pub(super) fn found(&mut self, tried: &Try) {
         self.watched.insert(tried.clone());
+        self.broken.remove(tried);
         let folder = self.folders.entry(tried.clone()).or_default();
         assert!(!folder.removed, "looked for what was removed");
         let written = streams(folder.written);
@@ -152,9 +158,16 @@ impl Runs {
     pub(super) fn ask(&mut self, now: Now, tried: Try, ask: Ask, truth: &mut Truth) {
         let Some(folder) = self.folders.get_mut(&tried).filter(|folder| folder.claimed) else { return };
         let Some(program) = &mut folder.program else { return };
-        if self.flaky && self.rng.random_range(0..40) == 0 {
-            // The connection to the runner broke; what was said is lost, and it is found again.
-            return self.found(&tried);
+        if self.broken.contains_key(&tried) {
+            return;
+        }
+        if self.flaky && self.rng.random_range(0..20) == 0 {
+            // What was said is lost, or the answer to it.
+            self.broken.insert(tried.clone(), now.awake + limits::SPOOL_RETRY);
+            truth.strike("runner lost");
+            if self.rng.random() {
+                return;
+            }
         }
         match ask {
             Ask::Kill {} => program.killed = program.killed.or(Some(now.awake + Duration::from_millis(30))),
@@ -211,6 +224,7 @@ impl Runs {
 
     /// Time until something is due.
     pub(super) fn next(&self, now: Now) -> Option<Duration> {
+        let noticed = self.broken.values().map(|at| at.saturating_sub(now.awake));
         let due = |folder: &Folder| {
             if let Some(at) = folder.spawned {
                 return Some(at.saturating_sub(now.awake));
@@ -220,7 +234,7 @@ impl Runs {
             let lease = program.lease.and_then(|lease| lease.until).map(|until| until.saturating_sub(now.boot));
             Some(lease.map_or(work, |lease| lease.min(work)))
         };
-        self.folders.values().filter_map(due).min()
+        self.folders.values().filter_map(due).chain(noticed).min()
     }
 
     /// Lets runners and programs do what is due.
@@ -230,6 +244,14 @@ impl Runs {
         for tried in tries {
             self.claim(now, &tried, truth);
             self.live(now, &tried, truth);
+        }
+        let noticed: Vec<Try> =
+            self.broken.iter().filter(|(_, at)| **at <= now.awake).map(|(tried, _)| tried.clone()).collect();
+        for tried in noticed {
+            // Whoever wants more news of it looks for it again.
+            self.broken.remove(&tried);
+            self.watched.remove(&tried);
+            self.news.push(Input::Run(tried.0, tried.1, RunNews::Detached));
         }
     }
 
@@ -264,6 +286,11 @@ impl Runs {
     fn live(&mut self, now: Now, tried: &Try, truth: &mut Truth) {
         let Some(folder) = self.folders.get_mut(tried).filter(|folder| folder.claimed) else { return };
         let Some(program) = &folder.program else { return };
+        let heard = self.watched.contains(tried) && !self.broken.contains_key(tried);
+        if self.flaky && heard && self.rng.random_range(0..30) == 0 {
+            self.broken.insert(tried.clone(), now.awake + limits::SPOOL_RETRY);
+            truth.strike("runner lost");
+        }
         let expired = program.lease.filter(|lease| lease.until.is_some_and(|until| until <= now.boot));
         let over = expired.is_some() || program.ends_at() <= now.awake;
         let written = folder.written.max(program.has_written(now.awake.min(program.ends_at())));
@@ -303,7 +330,7 @@ impl Runs {
     }
 
     fn tell(&mut self, tried: Try, news: RunNews) {
-        if self.watched.contains(&tried) {
+        if self.watched.contains(&tried) && !self.broken.contains_key(&tried) {
             self.news.push(Input::Run(tried.0, tried.1, news));
         }
     }
