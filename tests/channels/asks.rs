@@ -54,7 +54,7 @@ impl Hook {
 }
 
 async fn prompt(stage: &Stage) -> Post {
-    stage.said("a prompt", |text| text.contains("asks for leave")).await
+    stage.said("a prompt", |text| text.contains("needs permission")).await
 }
 
 async fn becomes(stage: &Stage, prompt: &Post, what: &str) {

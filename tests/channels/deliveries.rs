@@ -57,7 +57,7 @@ async fn perhaps(stage: &mut Stage, began: &str) {
     stage.reads(began, |text| text == "x\n").await;
     let left = std::fs::read_to_string(stage.path("pid"));
     stage.dies_and_comes_again().await;
-    let told = stage.said("the doubt", |text| text.starts_with("This was perhaps delivered")).await;
+    let told = stage.said("the doubt", |text| text.starts_with("This may have been delivered")).await;
     assert_eq!((told.reply_to, told.buttons.len()), (Some(message), 1));
     if let Ok(pid) = left {
         let pid = pid.trim().parse().expect("a pid");
