@@ -22,7 +22,7 @@ pub mod store;
 
 pub use admin::{AccountPatch, Admin, NewAccount, TokenRequest};
 pub use auth::{Auth, DeviceAuthFailure, DeviceIdentity};
-pub use clock::{Clock, ManualClock, SystemClock, boot_reading};
+pub use clock::{BootMoment, Clock, ManualClock, SystemClock, boot_reading};
 pub use http::error::ApiError;
 pub use http::{Base, RequestId, Source};
 pub use oauth::{ApprovalView, Approved};

@@ -100,6 +100,10 @@ impl Shared {
         seed
     }
 
+    fn moment(&self) -> store::Moment {
+        store::Moment { unix: self.unix_ms(), boot: self.clock.boot() }
+    }
+
     fn unix_ms(&self) -> UnixMs {
         u64::try_from(self.clock.unix()).unwrap_or(0).saturating_mul(1000)
     }
@@ -149,8 +153,8 @@ impl Operations {
             runtime: tokio::runtime::Handle::current(),
             store,
         });
-        let now = shared.unix_ms();
-        let loaded = shared.store.read_now(|db| store::load(db, now))?;
+        let now = shared.moment();
+        let loaded = shared.store.read_now(|db| store::load(db, &now))?;
         let operations = Operations(Arc::new(Inner { shared, rooms: RwLock::default() }));
         for (device, loaded) in loaded {
             let room = WorkerRoom::new(device.clone(), operations.0.shared.clone(), loaded);

@@ -207,7 +207,7 @@ impl WorkerRoom {
 
     fn commit(&self, ticket: Ticket, changes: Vec<Change>) {
         let Some(room) = self.me.upgrade() else { return };
-        let (device, now, bounds) = (self.id.clone(), self.shared.unix_ms(), self.shared.bounds);
+        let (device, now, bounds) = (self.id.clone(), self.shared.moment(), self.shared.bounds);
         let bytes: usize =
             changes.iter().map(|change| if let Change::Output { bytes, .. } = change { bytes.len() } else { 0 }).sum();
         let begins = changes.iter().any(|change| matches!(change, Change::Admit(_) | Change::Output { .. }));
@@ -218,7 +218,7 @@ impl WorkerRoom {
             room.note_refusal(&result, begins);
             room.committed(ticket, result);
         };
-        let work = move |db: &rusqlite::Connection| store::apply(db, &bounds, &device, &changes, now);
+        let work = move |db: &rusqlite::Connection| store::apply(db, &bounds, &device, &changes, &now);
         match begins {
             true => self.shared.store.submit(move |db| work(db), done),
             // The end of what was begun is a few rows: it passes when the disk is nearly full.

@@ -104,5 +104,40 @@ CREATE TRIGGER outcome_weighed AFTER UPDATE OF outcome ON operations BEGIN
 END;
 ";
 
+/// Input is counted, found and forgotten by itself, so that typing makes no program's result go; and it knows its run, because
+/// its key is needed as long as that lives. How long something has waited is known without the calendar, within one boot.
+const INPUTS: &str = "
+ALTER TABLE operations ADD COLUMN input_for TEXT;
+ALTER TABLE totals ADD COLUMN inputs INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE accounts ADD COLUMN inputs INTEGER NOT NULL DEFAULT 0;
+DROP INDEX operations_ended;
+DROP INDEX operations_ended_of_account;
+DROP INDEX operations_ended_inputs;
+CREATE INDEX operations_ended ON operations (input, ended, n) WHERE ended IS NOT NULL;
+CREATE INDEX operations_ended_of_account ON operations (input, account, ended, n) WHERE ended IS NOT NULL;
+DROP TRIGGER ended_counted;
+DROP TRIGGER ended_removed;
+DROP TRIGGER ended_counted_of_account;
+DROP TRIGGER ended_removed_of_account;
+UPDATE totals SET inputs = (SELECT count(*) FROM operations WHERE ended IS NOT NULL AND input = 1);
+UPDATE totals SET ended = ended - inputs;
+UPDATE accounts SET inputs =
+    (SELECT count(*) FROM operations WHERE ended IS NOT NULL AND input = 1 AND operations.account = accounts.account);
+UPDATE accounts SET ended = ended - inputs;
+ALTER TABLE operations ADD COLUMN boot TEXT;
+ALTER TABLE operations ADD COLUMN boot_at INTEGER;
+CREATE TRIGGER ended_counted AFTER UPDATE OF ended ON operations WHEN OLD.ended IS NULL AND NEW.ended IS NOT NULL BEGIN
+    UPDATE totals SET ended = ended + (NEW.input = 0), inputs = inputs + (NEW.input = 1);
+    INSERT INTO accounts VALUES (NEW.account, NEW.input = 0, NEW.input = 1) ON CONFLICT (account)
+        DO UPDATE SET ended = ended + (NEW.input = 0), inputs = inputs + (NEW.input = 1);
+END;
+CREATE TRIGGER ended_removed AFTER DELETE ON operations WHEN OLD.ended IS NOT NULL BEGIN
+    UPDATE totals SET ended = ended - (OLD.input = 0), inputs = inputs - (OLD.input = 1),
+        output = output - coalesce(octet_length(OLD.outcome), 0);
+    UPDATE accounts SET ended = ended - (OLD.input = 0), inputs = inputs - (OLD.input = 1) WHERE account = OLD.account;
+    DELETE FROM accounts WHERE account = OLD.account AND ended < 1 AND inputs < 1;
+END;
+";
+
 /// Every step, oldest first. `PRAGMA user_version` counts those already taken.
-pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS), M::up(BOUNDS)];
+pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS), M::up(BOUNDS), M::up(INPUTS)];

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::output::{self, Bounds, Of};
 use super::schema;
+use crate::clock::BootMoment;
 use crate::store::{Store, StoreError};
 
 /// File of the control store inside the data folder: its own, so that output never delays the relay's other writes.
@@ -35,26 +36,46 @@ pub(super) fn open(folder: &Path) -> Result<(Store, Option<u64>), StoreError> {
     Ok((store, Store::set_aside_at(folder, &layout)))
 }
 
-/// Applies the changes of one commit of a device's machine; `now`: the wall clock.
+/// When something happens.
+#[derive(Debug, Clone)]
+pub(super) struct Moment {
+    /// By the calendar.
+    pub unix: UnixMs,
+    /// Within this boot of the machine, if boots can be told apart.
+    pub boot: Option<BootMoment>,
+}
+
+impl Moment {
+    /// How long ago that was: by the calendar only if the machine was started anew in between.
+    fn since(&self, created: UnixMs, boot: Option<&str>, boot_at: Option<u64>) -> Duration {
+        let own = self.boot.as_ref().filter(|own| boot == Some(&*own.boot));
+        match own.zip(boot_at) {
+            Some((own, then)) => own.at.saturating_sub(Duration::from_millis(then)),
+            None => Duration::from_millis(self.unix.saturating_sub(created)),
+        }
+    }
+}
+
+/// Applies the changes of one commit of a device's machine.
 pub(super) fn apply(
     db: &Connection,
     bounds: &Bounds,
     device: &DeviceId,
     changes: &[Change],
-    now: UnixMs,
+    now: &Moment,
 ) -> Result<Found, StoreError> {
     let mut found = Found::Nothing;
     for change in changes {
         match change {
-            Change::Admit(record) => found = admit(db, device, record)?,
+            Change::Admit(record) => found = admit(db, device, record, now.boot.as_ref())?,
             Change::Recall { principal, key } => found = known(db, device, principal, key)?,
-            other => change_one(db, bounds, device, other, now)?,
+            other => change_one(db, bounds, device, other, now.unix)?,
         }
     }
     Ok(found)
 }
 
-fn admit(db: &Connection, device: &DeviceId, record: &Record) -> Result<Found, StoreError> {
+fn admit(db: &Connection, device: &DeviceId, record: &Record, boot: Option<&BootMoment>) -> Result<Found, StoreError> {
     if let Some(key) = &record.key {
         match known(db, device, &record.principal, key)? {
             Found::Nothing => {}
@@ -69,15 +90,16 @@ fn admit(db: &Connection, device: &DeviceId, record: &Record) -> Result<Found, S
         }
     }
     let sql = "INSERT INTO operations
-               (id, device, account, principal, key, run, session, kind, input, summary, digest, operation, state, place, created, ttl)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+               (id, device, account, principal, key, run, session, kind, input, summary, digest, operation, state, place, created, ttl, input_for, boot, boot_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+    let run = |of: bool| operation.run_id.as_ref().filter(|_| of).map(|run| run.as_str());
     db.prepare_cached(sql)?.execute(params![
         operation.request_id.as_str(),
         device.as_str(),
         account_of(&record.principal),
         &*record.principal,
         record.key.as_deref(),
-        operation.run_id.as_ref().filter(|_| operation.kind().is_run()).map(|run| run.as_str()),
+        run(operation.kind().is_run()),
         operation.session_id,
         operation.kind().as_str(),
         operation.kind().is_input(),
@@ -88,6 +110,9 @@ fn admit(db: &Connection, device: &DeviceId, record: &Record) -> Result<Found, S
         record.order,
         record.created,
         u64::try_from(record.ttl.as_millis()).unwrap_or(u64::MAX >> 1),
+        run(operation.kind().is_input()),
+        boot.map(|moment| &*moment.boot),
+        boot.map(|moment| u64::try_from(moment.at.as_millis()).unwrap_or(u64::MAX >> 1)),
     ])?;
     Ok(Found::Nothing)
 }
@@ -180,21 +205,22 @@ struct End<'a> {
 /// What it asked is forgotten with its end: nobody needs it any more, and it may hold secrets.
 fn end(db: &Connection, bounds: &Bounds, row: i64, end: End<'_>) -> Result<(), StoreError> {
     let sql = "UPDATE operations SET state = ?2, outcome = ?3, written = ?4, ended = ?5, key = iif(?6, NULL, key), operation = NULL
-               WHERE n = ?1 RETURNING account";
+               WHERE n = ?1 RETURNING account, input";
     let End { outcome, written, frees_key, now } = end;
     let (state, outcome) = (outcome.state().as_str(), text(outcome));
-    let account: String = db
+    let (account, input): (String, bool) = db
         .prepare_cached(sql)?
-        .query_row(params![row, state, outcome, text(written), now, frees_key], |row| row.get(0))?;
+        .query_row(params![row, state, outcome, text(written), now, frees_key], |row| Ok((row.get(0)?, row.get(1)?)))?;
     // Two, so that a store above its bound comes below it; each end adds one.
     for _ in 0..2 {
-        let mut over = db.prepare_cached("SELECT ended > ?1 FROM totals")?;
-        if over.query_row([limits::OPERATIONS_KEPT], |row| row.get::<_, bool>(0))? {
-            forget_oldest(db, UnixMs::MAX >> 1)?;
+        let mut over = db.prepare_cached("SELECT iif(?2, inputs, ended) > ?1 FROM totals")?;
+        if over.query_row(params![limits::OPERATIONS_KEPT, input], |row| row.get::<_, bool>(0))? {
+            forget_first(db, input, UnixMs::MAX >> 1)?;
         }
-        let mut over = db.prepare_cached("SELECT 1 FROM accounts WHERE account = ?1 AND ended > ?2")?;
-        if over.exists(params![account, limits::OPERATIONS_KEPT_ACCOUNT])? {
-            forget_oldest_of(db, &account)?;
+        let mut over =
+            db.prepare_cached("SELECT 1 FROM accounts WHERE account = ?1 AND iif(?3, inputs, ended) > ?2")?;
+        if over.exists(params![account, limits::OPERATIONS_KEPT_ACCOUNT, input])? {
+            forget_first_of(db, input, &account)?;
         }
     }
     if outcome.len() > limits::CONTROL_OUTCOME_SMALL {
@@ -229,19 +255,28 @@ pub(super) fn forget(db: &Connection, before: UnixMs) -> Result<bool, StoreError
     Ok(true)
 }
 
-/// The same of input, which has no output.
+/// The same of input, which has no output. Its key is kept until its run was over for as long: before that, whoever asks again
+/// would give it to the program a second time.
 pub(super) fn forget_inputs(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
     let sql = "DELETE FROM operations WHERE n IN
-               (SELECT n FROM operations WHERE input = 1 AND ended IS NOT NULL AND ended < ?1 LIMIT ?2)";
+               (SELECT n FROM operations AS given WHERE input = 1 AND ended IS NOT NULL AND ended < ?1
+                AND (key IS NULL OR NOT EXISTS
+                     (SELECT 1 FROM operations WHERE run = given.input_for AND coalesce(ended, ?1) >= ?1))
+                LIMIT ?2)";
     let forgotten = db.prepare_cached(sql)?.execute(params![before, limits::CONTROL_ROWS_AT_ONCE])?;
     Ok(forgotten == limits::CONTROL_ROWS_AT_ONCE)
 }
 
 /// Forgets the operation that ended first, if that was before `before`, or as much of its output as one step may; tells
-/// whether there was one.
+/// whether there was one. Input is none.
 pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, StoreError> {
-    let sql = "SELECT n FROM operations WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, n LIMIT 1";
-    let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?;
+    forget_first(db, false, before)
+}
+
+fn forget_first(db: &Connection, input: bool, before: UnixMs) -> Result<bool, StoreError> {
+    let sql =
+        "SELECT n FROM operations WHERE input = ?2 AND ended IS NOT NULL AND ended < ?1 ORDER BY ended, n LIMIT 1";
+    let oldest: Option<i64> = db.prepare_cached(sql)?.query_row(params![before, input], |row| row.get(0)).optional()?;
     match oldest {
         Some(operation) => forget_one(db, operation).map(|()| true),
         None => Ok(false),
@@ -249,9 +284,11 @@ pub(super) fn forget_oldest(db: &Connection, before: UnixMs) -> Result<bool, Sto
 }
 
 /// The same of one account, whenever it ended.
-fn forget_oldest_of(db: &Connection, account: &str) -> Result<(), StoreError> {
-    let sql = "SELECT n FROM operations WHERE account = ?1 AND ended IS NOT NULL ORDER BY ended, n LIMIT 1";
-    let oldest: Option<i64> = db.prepare_cached(sql)?.query_row([account], |row| row.get(0)).optional()?;
+fn forget_first_of(db: &Connection, input: bool, account: &str) -> Result<(), StoreError> {
+    let sql =
+        "SELECT n FROM operations WHERE input = ?2 AND account = ?1 AND ended IS NOT NULL ORDER BY ended, n LIMIT 1";
+    let oldest: Option<i64> =
+        db.prepare_cached(sql)?.query_row(params![account, input], |row| row.get(0)).optional()?;
     oldest.map_or(Ok(()), |operation| forget_one(db, operation))
 }
 
@@ -269,16 +306,17 @@ pub(super) fn forget_sessions(db: &Connection, before: UnixMs) -> Result<(), Sto
 }
 
 /// What every device's machine begins with. A row that does not parse was not written by us: it is left alone.
-pub(super) fn load(db: &Connection, now: UnixMs) -> Result<HashMap<DeviceId, Loaded>, StoreError> {
+pub(super) fn load(db: &Connection, now: &Moment) -> Result<HashMap<DeviceId, Loaded>, StoreError> {
     let mut devices: HashMap<DeviceId, Loaded> = HashMap::new();
-    let sql = "SELECT device, n, operation, digest, principal, key, state, sent_to, cancelled, place, created, ttl
+    let sql = "SELECT device, n, operation, digest, principal, key, state, sent_to, cancelled, place, created, ttl, boot, boot_at
                FROM operations INDEXED BY operations_living WHERE ended IS NULL ORDER BY n";
     let mut query = db.prepare(sql)?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let received = output::received_all(db, row.get(1)?)?;
         if let (Ok(device), Some(record)) = (DeviceId::parse(&row.get::<_, String>(0)?), record(row, received)?) {
-            let spent = Duration::from_millis(now.saturating_sub(record.created));
+            let boot: Option<String> = row.get(12)?;
+            let spent = now.since(record.created, boot.as_deref(), row.get(13)?);
             let left = record.ttl.saturating_sub(spent);
             devices.entry(device).or_default().living.push((record, left));
         }

@@ -1,5 +1,7 @@
 //! The relay dies at every step of an operation, and what it acknowledged stands.
 
+use std::sync::Arc;
+
 use holdfast_core::operation::{State, Stream, Streams};
 use holdfast_core::wire::worker::{ControlFrame, WorkerFrame};
 use holdfast_testkit::worker::report;
@@ -168,4 +170,16 @@ async fn a_damaged_store_is_set_aside_and_the_relay_serves() {
     let aside = kept.filter(|entry| entry.file_name().to_string_lossy().starts_with("operations.sqlite.damaged-"));
     assert!(aside.count() >= 1);
     stage.start().await;
+}
+
+#[tokio::test]
+async fn a_calendar_that_is_set_while_the_relay_is_down_makes_nothing_expire() {
+    let stage = Stage::new().await;
+    let id = stage.start().await;
+    let clock = Arc::clone(&stage.relay.clock);
+    let stage = stage.crash_and(|| clock.set_calendar(7_200)).await;
+    assert_eq!(stage.state(&id).await, "queued");
+    let stage = stage.crash_and(|| clock.set_calendar(-14_400)).await;
+    let mut worker = stage.worker().await;
+    assert_eq!(worker.operation().await.request_id, id);
 }

@@ -60,7 +60,7 @@ pub(super) fn carry_out(db: &Connection, at: UnixMs, change: &Change) -> Result<
             )?;
         }
         Change::Generation(generation) => {
-            execute(db, "UPDATE ledger SET generation = ?1", params![generation])?;
+            execute(db, "UPDATE ledger SET generation = max(generation, ?1)", params![generation])?;
         }
         Change::Configured(config) => {
             execute(db, "UPDATE ledger SET configured = ?1", params![config.0])?;

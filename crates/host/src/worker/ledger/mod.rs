@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// Forgets what was over for longer than [`limits::OPERATIONS_KEPT_FOR`], and the oldest beyond
-    /// [`limits::OPERATIONS_KEPT`]; a few at a time, so that nothing else waits for it.
+    /// [`limits::OPERATIONS_KEPT`], input by itself; a few at a time, so that nothing else waits for it.
     pub(super) async fn sweep(&self, now: UnixMs) -> Result<(), StoreError> {
         let kept_for = u64::try_from(limits::OPERATIONS_KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
         let before = now.saturating_sub(kept_for);
@@ -146,11 +146,22 @@ impl Ledger {
 const SWEEP: u64 = 500;
 
 /// What counts the rows of each table that may go, and what removes at most `?2` of them that are older than `?1`.
-const SWEEPS: [[&str; 2]; 3] = [
+const SWEEPS: [[&str; 2]; 4] = [
     [
-        "SELECT count(*) FROM operations WHERE acked = 1",
+        "SELECT count(*) FROM operations WHERE acked = 1
+         AND kind NOT IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close')",
         "DELETE FROM operations WHERE seq IN
-         (SELECT seq FROM operations WHERE acked = 1 AND changed < ?1 ORDER BY changed LIMIT ?2)",
+         (SELECT seq FROM operations WHERE acked = 1
+          AND kind NOT IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close')
+          AND changed < ?1 ORDER BY changed LIMIT ?2)",
+    ],
+    [
+        "SELECT count(*) FROM operations WHERE acked = 1
+         AND kind IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close')",
+        "DELETE FROM operations WHERE seq IN
+         (SELECT seq FROM operations WHERE acked = 1
+          AND kind IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close')
+          AND changed < ?1 ORDER BY changed LIMIT ?2)",
     ],
     [
         "SELECT count(*) FROM tombstones",

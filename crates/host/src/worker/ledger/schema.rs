@@ -2,7 +2,16 @@
 
 use rusqlite_migration::M;
 
-pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS)];
+pub(super) const STEPS: &[M<'static>] = &[M::up(OPERATIONS), M::up(INPUTS)];
+
+/// Input is counted and forgotten by itself, so that typing makes no program's end go.
+const INPUTS: &str = "
+DROP INDEX over;
+CREATE INDEX over ON operations (changed) WHERE acked = 1
+    AND kind NOT IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close');
+CREATE INDEX over_input ON operations (changed) WHERE acked = 1
+    AND kind IN ('exec_stdin', 'pty_input', 'pty_resize', 'pty_close');
+";
 
 /// A new ledger has its name from its first transaction on. `acked = 0` is what a start loads; both partial indices keep the
 /// cost of living operations apart from how many are remembered.

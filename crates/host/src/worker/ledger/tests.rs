@@ -24,6 +24,7 @@ fn operation(n: u8, session: Option<&str>) -> Operation {
         session_id: session.map(str::to_owned),
         role: Role::Owner,
         client: Some("c".into()),
+        after: None,
         request: serde_json::from_str(r#"{"type":"exec","command":{"argv":["true"]}}"#).unwrap(),
     }
 }
@@ -263,4 +264,48 @@ async fn a_start_costs_the_same_whatever_is_remembered_and_a_sweep_forgets_the_o
     ledger.sweep(now + week + 1901).await.unwrap();
     assert_eq!(ledger.0.read_now(kept).unwrap(), (limits::OPERATIONS_KEPT as u64 - 700, now + 1901));
     assert_eq!(one(&ledger, Change::Recall(id(1))).known, known(&row(1)), "what is not over is never swept");
+}
+
+#[tokio::test]
+async fn typing_makes_older_typing_go_and_no_programs_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    let many = limits::OPERATIONS_KEPT as u64;
+    let now = unix_ms();
+    let remember = move |db: &Connection| {
+        let mut insert = db.prepare(
+            "WITH RECURSIVE counted(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted WHERE value < ?1)
+             INSERT INTO operations SELECT NULL, 'op_' || value, NULL, NULL, 'owner', NULL,
+             iif(value <= 3, 'exec', 'pty_input'), NULL, zeroblob(32),
+             'completed', 1, 0, '{\"state\":\"completed\"}', '{}', 0, 1, ?2 + value FROM counted",
+        )?;
+        Ok::<_, StoreError>(insert.execute(params![many + 5, now])?)
+    };
+    ledger.0.write(remember).await.unwrap();
+    ledger.sweep(now).await.unwrap();
+    let kept = |db: &Connection| {
+        let of = "SELECT sum(kind = 'exec'), sum(kind = 'pty_input'), min(iif(kind = 'pty_input', changed, NULL))
+                  FROM operations";
+        Ok::<_, StoreError>(db.query_row(of, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+    };
+    assert_eq!(ledger.0.read_now(kept), Ok((3_u64, many, now + 6)));
+    for [_, remove] in SWEEPS {
+        let plan = move |db: &Connection| {
+            let mut query = db.prepare(&format!("EXPLAIN QUERY PLAN {remove}"))?;
+            let steps = query.query_map([0, 0], |row| row.get::<_, String>(3))?.collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, StoreError>(steps.join("; "))
+        };
+        let plan = ledger.0.read_now(plan).unwrap();
+        assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    }
+}
+
+#[test]
+fn a_generation_never_goes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    for generation in [3, 2] {
+        one(&ledger, Change::Generation(generation));
+    }
+    assert_eq!(ledger.0.read_now(stored).unwrap().generation, 3);
 }

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use super::super::output::{Bounds, Of, append, read};
 use super::super::store::{forget_inputs, forget_oldest, load};
 use super::super::view::{Page, list, one};
-use super::{admit, apply, database, device, end, id, record};
+use super::{admit, apply, database, device, end, id, moment, record};
 
 /// What SQLite's machine does for `work`, in instructions.
 fn instructions(db: &Connection, work: impl FnOnce(&Connection)) -> u64 {
@@ -39,9 +39,9 @@ fn with_ended(count: u32) -> Connection {
         SELECT id || k, device, account || (k % 2), principal, key || k, run || k, kind, k % 2, summary, digest, state, 0, place, created, ttl, ended + k
         FROM operations, more WHERE n = 3";
     assert_eq!(db.execute(sql, [count]).unwrap(), count as usize);
-    db.execute("UPDATE totals SET ended = ended + ?1", [count]).unwrap();
+    db.execute("UPDATE totals SET ended = ended + ?1 / 2, inputs = inputs + ?1 / 2", [count]).unwrap();
     db.execute(
-        "INSERT INTO accounts SELECT account || k, ?1 / 2 FROM accounts, (SELECT 0 AS k UNION SELECT 1)",
+        "INSERT INTO accounts SELECT account || k, iif(k, 0, ?1 / 2), iif(k, ?1 / 2, 0) FROM accounts, (SELECT 0 AS k UNION SELECT 1)",
         [count],
     )
     .unwrap();
@@ -71,7 +71,7 @@ fn costs(db: &Connection) -> Vec<(&'static str, u64)> {
     let page = |living| Page { living, before: None, limit: Some(3) };
     step("newest", &|db| assert_eq!(list(db, &device(), Some("acct_a0"), &page(false)).unwrap().unwrap().len(), 3));
     step("living", &|db| assert_eq!(list(db, &device(), None, &page(true)).unwrap().unwrap().len(), 2));
-    step("load", &|db| drop(load(db, 0).unwrap()));
+    step("load", &|db| drop(load(db, &moment(0)).unwrap()));
     let tight = Bounds { total: 5_000, ..Bounds::default() };
     step("make room", &|db| append(db, &tight, Of(2, Stream::Stdout), 0, &[7; 5_000]).unwrap());
     step("nothing to forget", &|db| assert!(!forget_oldest(db, 1).unwrap()));

@@ -2,10 +2,12 @@ use std::time::Duration;
 
 use holdfast_core::control::{Change, Found, SessionCancel};
 use holdfast_core::id::LedgerId;
-use holdfast_core::operation::{Outcome, State, Stream, Streams};
+use holdfast_core::operation::{Digest, Outcome, State, Stream, Streams};
+use rusqlite::Connection;
 
 use super::super::{store, view};
-use super::{admit, apply, database, device, end, id, number, record};
+use super::{Bounds, admit, apply, database, device, end, id, moment, number, record};
+use crate::clock::BootMoment;
 
 #[test]
 fn what_has_not_ended_is_loaded_as_it_was_committed() {
@@ -17,7 +19,7 @@ fn what_has_not_ended_is_loaded_as_it_was_committed() {
     apply(&db, &[Change::State { id: id(2), state: State::Running }, Change::Cancel { id: id(2) }], 0).unwrap();
     apply(&db, &[Change::Output { id: id(2), stream: Stream::Stderr, offset: 0, bytes }], 0).unwrap();
     end(&db, 1, 5_000);
-    let mut loaded = store::load(&db, 41_000).unwrap();
+    let mut loaded = store::load(&db, &moment(41_000)).unwrap();
     let living = loaded.remove(&device()).unwrap().living;
     let mut second = record(2);
     (second.state, second.sent_to, second.cancelled) = (State::Running, Some(ledger), true);
@@ -25,7 +27,11 @@ fn what_has_not_ended_is_loaded_as_it_was_committed() {
     let left = Duration::from_secs(20);
     assert_eq!(living, vec![(second, left), (record(3), left)]);
     assert!(loaded.is_empty());
-    assert_eq!(store::load(&db, 99_000).unwrap()[&device()].living[0].1, Duration::ZERO, "over, never less than that");
+    assert_eq!(
+        store::load(&db, &moment(99_000)).unwrap()[&device()].living[0].1,
+        Duration::ZERO,
+        "over, never less than that"
+    );
 }
 
 #[test]
@@ -106,10 +112,10 @@ fn a_cancelled_session_takes_nothing_new_and_is_loaded_until_the_worker_has_it()
     let operation = std::sync::Arc::make_mut(&mut one.operation);
     operation.session_id = Some("acct_a/s".into());
     assert_eq!(apply(&db, &[Change::Admit(Box::new(one))], 0).unwrap(), Found::SessionCancelled);
-    assert_eq!(store::load(&db, 0).unwrap()[&device()].sessions, vec![cancel]);
+    assert_eq!(store::load(&db, &moment(0)).unwrap()[&device()].sessions, vec![cancel]);
     store::forget_sessions(&db, 9_000).unwrap();
     apply(&db, &[Change::SessionConfirmed { cancellation: "c1".into() }], 0).unwrap();
-    assert!(store::load(&db, 0).unwrap().is_empty());
+    assert!(store::load(&db, &moment(0)).unwrap().is_empty());
     store::forget_sessions(&db, 1_000).unwrap();
     assert_eq!(number(&db, "SELECT count(*) FROM cancellations"), 1, "it is not old enough");
     store::forget_sessions(&db, 1_001).unwrap();
@@ -166,7 +172,56 @@ fn input_is_forgotten_sooner_than_what_it_was_for() {
     admit(&db, 200);
     assert_eq!((store::forget_inputs(&db, 1_101), store::forget_inputs(&db, 1_101)), (Ok(true), Ok(false)));
     assert_eq!(number(&db, "SELECT count(*) FROM operations"), 3, "the last input, and what is none");
-    assert_eq!(number(&db, "SELECT ended FROM totals"), 2);
+    assert_eq!(number(&db, "SELECT ended * 10 + inputs FROM totals"), 11);
+}
+
+/// Input number `n` for the run of `of`.
+fn input(db: &Connection, n: u32, of: u32, key: bool) {
+    let mut input = record(n);
+    let operation = std::sync::Arc::make_mut(&mut input.operation);
+    operation.run_id = record(of).operation.run_id.clone();
+    operation.request = serde_json::from_str(r#"{"type":"exec_stdin","data":"AA=="}"#).unwrap();
+    input.key = input.key.filter(|_| key);
+    apply(db, &[Change::Admit(Box::new(input))], 0).unwrap();
+}
+
+#[test]
+fn the_key_of_an_input_is_known_as_long_as_its_run_lives_and_for_a_while_after() {
+    let db = database();
+    admit(&db, 1);
+    input(&db, 2, 1, true);
+    input(&db, 3, 1, false);
+    (2..=3).for_each(|n| end(&db, n, 1_000));
+    let recall = Change::Recall { principal: "acct_a client".into(), key: "key 2".into() };
+    let digest = db.query_row("SELECT digest FROM operations WHERE n = 2", [], |row| row.get(0)).map(Digest).unwrap();
+    let known = Found::Known { id: id(2), digest };
+    assert_eq!(store::forget_inputs(&db, 900_000), Ok(false));
+    assert_eq!(apply(&db, std::slice::from_ref(&recall), 0), Ok(known.clone()), "it would be given a second time");
+    assert_eq!(number(&db, "SELECT count(*) FROM operations"), 2, "one without a key cannot be asked for again");
+    end(&db, 1, 900_000);
+    store::forget_inputs(&db, 900_000).unwrap();
+    assert_eq!(apply(&db, std::slice::from_ref(&recall), 0), Ok(known));
+    store::forget_inputs(&db, 900_001).unwrap();
+    assert_eq!(apply(&db, &[recall], 0), Ok(Found::Nothing));
+    assert_eq!(number(&db, "SELECT inputs FROM totals"), 0);
+}
+
+#[test]
+fn typing_makes_older_typing_go_and_never_what_a_program_came_to() {
+    let db = database();
+    (1..=2).for_each(|n| admit(&db, n));
+    end(&db, 1, 1_000);
+    (3..=5).for_each(|n| input(&db, n, 2, true));
+    (3..=4).for_each(|n| end(&db, n, 2_000 + u64::from(n)));
+    assert_eq!(number(&db, "SELECT ended * 10 + inputs FROM totals"), 12);
+    assert_eq!(number(&db, "SELECT ended * 10 + inputs FROM accounts"), 12);
+    let bound = holdfast_core::limits::OPERATIONS_KEPT_ACCOUNT;
+    db.execute("UPDATE accounts SET inputs = ?1", [bound]).unwrap();
+    end(&db, 5, 3_000);
+    assert_eq!(number(&db, "SELECT group_concat(n) = '1,2,4,5' FROM (SELECT n FROM operations ORDER BY n)"), 1);
+    assert_eq!(store::forget_oldest(&db, u64::MAX >> 1), Ok(true));
+    assert_eq!(store::forget_oldest(&db, u64::MAX >> 1), Ok(false), "input is no operation there");
+    assert_eq!(number(&db, "SELECT group_concat(n) = '2,4,5' FROM (SELECT n FROM operations ORDER BY n)"), 1);
 }
 
 #[test]
@@ -180,4 +235,21 @@ fn a_session_is_told_by_its_clients_name_and_goes_on_as_its_accounts() {
     let found = view::one(&db, &device(), &id(1)).unwrap().unwrap();
     // Whoever gives input to it, the device's own account too.
     assert_eq!((found.session.as_deref(), found.session_id().as_deref()), (Some("nightly"), Some("acct_a/nightly")));
+}
+
+#[test]
+fn how_long_an_operation_has_waited_does_not_depend_on_the_calendar_as_long_as_the_machine_runs() {
+    let db = database();
+    let at = |unix, boot: &str, seconds| {
+        let boot = BootMoment { boot: boot.into(), at: Duration::from_secs(seconds) };
+        store::Moment { unix, boot: Some(boot) }
+    };
+    let admit = [Change::Admit(Box::new(record(1)))];
+    store::apply(&db, &Bounds::default(), &device(), &admit, &at(1_000, "this", 500)).unwrap();
+    let left = |now: &store::Moment| store::load(&db, now).unwrap()[&device()].living[0].1.as_secs();
+    let hour = 3_600_000;
+    assert_eq!(left(&at(1_000 + hour, "this", 510)), 50, "the clock was set forward");
+    assert_eq!(left(&at(0, "this", 510)), 50, "and back");
+    assert_eq!(left(&at(1_000 + 20_000, "another", 510)), 40);
+    assert_eq!(left(&moment(1_000 + 20_000)), 40);
 }

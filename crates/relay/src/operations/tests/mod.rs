@@ -44,6 +44,7 @@ pub(super) fn record(number: u32) -> Record {
         session_id: None,
         role: Role::Operator,
         client: None,
+        after: None,
         request: serde_json::from_str(r#"{"type":"exec","command":{"argv":["true"]},"env":{"KEY":"secret"}}"#).unwrap(),
     };
     Record {
@@ -64,7 +65,12 @@ pub(super) fn record(number: u32) -> Record {
 }
 
 pub(super) fn apply(db: &Connection, changes: &[Change], now: u64) -> Result<Found, StoreError> {
-    store::apply(db, &Bounds::default(), &device(), changes, now)
+    store::apply(db, &Bounds::default(), &device(), changes, &moment(now))
+}
+
+/// A calendar alone.
+pub(super) fn moment(unix: u64) -> store::Moment {
+    store::Moment { unix, boot: None }
 }
 
 pub(super) fn admit(db: &Connection, number: u32) {

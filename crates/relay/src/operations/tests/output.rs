@@ -141,7 +141,7 @@ fn an_outcome_weighs_what_it_is_and_a_heavy_one_is_given_up_with_the_output_of_i
         let value = Some(serde_json::Value::from("v".repeat(bytes)));
         let outcome = Outcome::Completed { exit: None, value };
         let end = Change::End { id: id(n), outcome, written: Default::default(), frees_key: false };
-        store::apply(&db, bounds, &device(), &[end], 2_000 + u64::from(n)).unwrap();
+        store::apply(&db, bounds, &device(), &[end], &super::moment(2_000 + u64::from(n))).unwrap();
     };
     let value = |n: u32| -> String {
         db.query_row("SELECT outcome ->> 'value' FROM operations WHERE n = ?1", [n], |row| row.get(0)).unwrap()
