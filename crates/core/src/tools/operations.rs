@@ -142,6 +142,14 @@ pub(super) static TOOLS: &[Tool] = &[
                 &[
                     ("operation_id", operation_id()),
                     ("data", text(0, limits::STDIN_WRITE_MAX, "The text; end a line with \\n.")),
+                    (
+                        "data_base64",
+                        text(
+                            0,
+                            limits::STDIN_WRITE_MAX.div_ceil(3) * 4,
+                            "Bytes that are no text, as base64; in place of data.",
+                        ),
+                    ),
                     ("close", switch(false, "That was all: close its input, or hang its terminal up.")),
                     ("cols", whole(1, 1000, None, "Columns of its terminal; with rows, in place of data.")),
                     ("rows", whole(1, 1000, None, "Rows of its terminal.")),

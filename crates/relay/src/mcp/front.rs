@@ -128,7 +128,7 @@ async fn operation(
     let starts = matches!(asked, operations::Asked::Start(..));
     match operations::answer(mcp, principal, asked).await {
         Ok(started) if starts && task => match operations::started(&started) {
-            Some(operation) => tasks::created(mcp, principal, id, operation.as_str()).await,
+            Some(begun) => tasks::began(mcp, principal, id, begun).await,
             None => outcome::answer(id, &Ok(started), era),
         },
         outcome => outcome::answer(id, &outcome, era),

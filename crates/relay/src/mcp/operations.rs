@@ -135,23 +135,36 @@ fn start(arguments: &Value) -> Result<Asked, RpcError> {
 
 fn write(id: OperationId, arguments: &Value) -> Result<Asked, RpcError> {
     let side = |name: &str| arguments[name].as_u64().and_then(|n| u16::try_from(n).ok());
-    let given = match (side("cols"), side("rows"), text(arguments, "data")) {
+    let data = match (text(arguments, "data"), text(arguments, "data_base64")) {
+        (Some(_), Some(_)) => return Err(RpcError::invalid_params("give data or data_base64, not both")),
+        (data, None) => data.map(Bytes::from),
+        (None, Some(encoded)) => {
+            let decoded = STANDARD.decode(encoded);
+            Some(decoded.map_err(|_| RpcError::invalid_params("data_base64 is no base64"))?.into())
+        }
+    };
+    let given = match (side("cols"), side("rows"), data) {
         (Some(cols), Some(rows), None) => Given::Size { cols, rows },
         (None, None, data) => {
-            Given::Data { data: data.unwrap_or_default().into(), close: arguments["close"].as_bool().unwrap_or(false) }
+            Given::Data { data: data.unwrap_or_default(), close: arguments["close"].as_bool().unwrap_or(false) }
         }
         _ => return Err(RpcError::invalid_params("give data, or cols and rows")),
     };
     Ok(Asked::Write { id, given, key: text(arguments, "key") })
 }
 
+/// What an answer of [`names::START`] says of its operation.
+#[derive(Deserialize)]
+pub(super) struct Begun {
+    pub operation_id: OperationId,
+    pub state: State,
+    /// In milliseconds since 1970.
+    pub created: u64,
+}
+
 /// The operation that an answer of [`names::START`] is about.
-pub(super) fn started(answer: &RawValue) -> Option<OperationId> {
-    #[derive(Deserialize)]
-    struct Started {
-        operation_id: OperationId,
-    }
-    serde_json::from_str::<Started>(answer.get()).ok().map(|started| started.operation_id)
+pub(super) fn started(answer: &RawValue) -> Option<Begun> {
+    serde_json::from_str(answer.get()).ok()
 }
 
 /// Does it, and answers in the words of tools.
@@ -393,6 +406,11 @@ mod tests {
         };
         let given = Given::Data { data: "x\n".into(), close: false };
         assert_eq!(write(json!({"data": "x\n"})), Some(Asked::Write { id: id.clone(), given, key: None }));
+        let given = Given::Data { data: Bytes::from_static(b"\xff\x00"), close: false };
+        let bytes = json!({"data_base64": "/wA="});
+        assert_eq!(write(bytes), Some(Asked::Write { id: id.clone(), given, key: None }));
+        assert_eq!(write(json!({"data_base64": "no base64!"})), None);
+        assert_eq!(write(json!({"data_base64": "/wA=", "data": "x"})), None);
         let given = Given::Size { cols: 100, rows: 30 };
         assert_eq!(write(json!({"cols": 100, "rows": 30})), Some(Asked::Write { id: id.clone(), given, key: None }));
         assert_eq!(write(json!({"cols": 100})), None);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdfast_core::code::{Code, ToolError};
 use holdfast_core::id::{KeptId, OperationId};
 use holdfast_core::limits;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -79,13 +79,23 @@ pub(super) async fn answer(mcp: &Mcp, principal: &Arc<Principal>, ask: Ask) -> R
 /// The answer to a call that became a task.
 pub(super) async fn created(mcp: &Mcp, principal: &Arc<Principal>, id: &RpcId, task: &str) -> Vec<u8> {
     match find(mcp, principal, task).await {
-        Ok(task) => {
-            // A result that is here already belongs to tasks/get.
-            let shown = Shown { result: None, error: None, ..task.shown(mcp, "task") };
-            outcome::message(id, &shown)
-        }
+        Ok(task) => outcome::message(id, &task.shown_as_created(mcp)),
         Err(error) => error.to_body(Some(id)),
     }
+}
+
+/// The answer to an operation that began as a task. It stands in the store, and nobody may take the answer for "nothing was
+/// done": what cannot be looked up now is told as it began.
+pub(super) async fn began(mcp: &Mcp, principal: &Arc<Principal>, id: &RpcId, begun: operations::Begun) -> Vec<u8> {
+    let task = match of_operation(mcp, principal, &begun.operation_id).await {
+        Ok(task) => task,
+        Err(error) => {
+            tracing::warn!(%error, "an operation that began as a task could not be looked up");
+            let status = Some(begun.state.as_str().into());
+            Task { id: begun.operation_id.to_string(), created: seconds(begun.created), status, end: None }
+        }
+    };
+    outcome::message(id, &task.shown_as_created(mcp))
 }
 
 /// A task and its state, wherever that lives.
@@ -117,9 +127,12 @@ async fn find(mcp: &Mcp, principal: &Arc<Principal>, id: &str) -> Result<Task, R
     Ok(Task { id: id.into(), created: opened, status: None, end: end.map(|(at, outcome)| End { at, outcome }) })
 }
 
+fn seconds(ms: u64) -> i64 {
+    i64::try_from(ms / 1000).unwrap_or(i64::MAX)
+}
+
 /// A durable operation as a task.
 async fn of_operation(mcp: &Mcp, principal: &Arc<Principal>, id: &OperationId) -> Result<Task, ApiError> {
-    let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
     let (party, operation) = operations::find(mcp, principal, id).await?;
     let end = match operation.ended {
         Some(at) => Some(End { at: seconds(at), outcome: operations::result(mcp, &party, &operation).await? }),
@@ -145,9 +158,14 @@ fn unknown() -> RpcError {
     RpcError::invalid_params("no such task, or it is no longer kept")
 }
 
-/// An operation that is not this caller's is as unknown as one that is not.
+/// An operation that is not this caller's is as unknown as one that is not. Everything else says nothing of whether there is
+/// one: the same may be asked again.
 fn refused(error: ApiError) -> RpcError {
-    if error.status.is_server_error() { RpcError::internal("the relay cannot read its operations") } else { unknown() }
+    match error.status {
+        StatusCode::NOT_FOUND | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => unknown(),
+        StatusCode::TOO_MANY_REQUESTS => RpcError { status: StatusCode::OK, ..RpcError::busy(error.message) },
+        _ => RpcError::internal("the relay cannot read its operations"),
+    }
 }
 
 fn unreadable(error: StoreError) -> RpcError {
@@ -175,6 +193,11 @@ struct Shown {
 }
 
 impl Task {
+    /// A result that is here already belongs to tasks/get.
+    fn shown_as_created(self, mcp: &Mcp) -> Shown {
+        Shown { result: None, error: None, ..self.shown(mcp, "task") }
+    }
+
     fn shown(self, mcp: &Mcp, result_type: &'static str) -> Shown {
         let updated = self.end.as_ref().map_or(self.created, |end| end.at);
         // While it runs the end of its life moves on.

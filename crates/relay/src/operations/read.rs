@@ -62,19 +62,26 @@ impl Operations {
         max: usize,
         wait: Duration,
     ) -> Result<Reading, ApiError> {
-        let _place = self.0.shared.readers.enter(party.account())?;
         let until = tokio::time::Instant::now() + wait.min(limits::CONTROL_WAIT_MAX);
         let mut changes = self.listen(party, id);
+        let mut place = None;
         loop {
             changes.mark_unchanged();
             let reading = self.read_now(party, id, from, max).await?;
+            if reading.says_something() || wait.is_zero() {
+                return Ok(reading);
+            }
+            // Only who waits takes a place.
+            if place.is_none() {
+                place = Some(self.0.shared.readers.enter(party.account())?);
+            }
             let changed = async {
                 if changes.changed().await.is_err() {
                     // Its room is gone, and will tell nothing any more.
                     std::future::pending::<()>().await;
                 }
             };
-            if reading.says_something() || tokio::time::timeout_at(until, changed).await.is_err() {
+            if tokio::time::timeout_at(until, changed).await.is_err() {
                 return Ok(reading);
             }
         }

@@ -6,11 +6,13 @@ use holdfast_core::id::OperationId;
 use holdfast_core::limits;
 use holdfast_core::operation::{Operation, Stream, Streams};
 use holdfast_core::wire::worker::WorkerFrame;
+use holdfast_testkit::mcp::Modern;
 use holdfast_testkit::worker::FakeWorker;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{PATIENCE, Stage, eventually};
 
 /// An operation that runs.
 async fn running(stage: &Stage) -> (OperationId, FakeWorker, Operation) {
@@ -168,4 +170,46 @@ async fn who_follows_by_a_grant_that_is_revoked_hears_nothing_more() {
     events.output().await;
     stage.relay.handle.admin.cut_all_access().await.unwrap();
     assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn what_is_over_is_read_and_told_as_a_task_however_many_wait_for_output() {
+    let stage = Stage::new().await;
+    let modern = Modern::new(stage.relay.handle.mcp_url(), &stage.token);
+    let task = stage.start().await;
+    let mut worker = stage.worker().await;
+    let operation = worker.operation().await;
+    worker.runs(&operation).await;
+    let run = operation.run_id.clone().unwrap();
+    worker.output(&run, Stream::Stdout, 0, b"abc").await;
+    worker.exits(&operation, 0, Streams::from([(Stream::Stdout, 3)])).await;
+    eventually("its end", async || stage.state(&operation.request_id).await == "completed").await;
+
+    let waits = stage.start().await;
+    let path = format!("/{waits}/output?stream=stdout&follow=1");
+    let mut waiting = Vec::new();
+    for _ in 0..limits::CONTROL_READERS_MAX {
+        waiting.push(Events::open(&stage, &path, None).await);
+    }
+    let full = async || stage.get(&format!("/{waits}/output?wait_ms=1")).await.status == 429;
+    eventually("every place to be taken", full).await;
+    let got = modern.request("tasks/get", json!({"taskId": task})).tasks().send().await.unwrap();
+    assert_eq!(got.result()["status"], "completed", "{got:?}");
+    assert_eq!(got.result()["result"]["structuredContent"]["stdout_head"], "abc");
+    assert_eq!(stage.get(&format!("/{}/output", operation.request_id)).await.body, "abc");
+    assert_eq!(stage.get(&format!("/{waits}/output")).await.status, 200, "who does not wait takes no place");
+}
+
+#[tokio::test]
+async fn a_task_whose_result_cannot_be_read_now_is_not_said_to_be_unknown() {
+    let stage = Stage::new().await;
+    let modern = Modern::new(stage.relay.handle.mcp_url(), &stage.token);
+    let (id, mut worker, operation) = running(&stage).await;
+    worker.exits(&operation, 0, Streams::new()).await;
+    eventually("its end", async || stage.state(&id).await == "completed").await;
+    let db = rusqlite::Connection::open(stage.relay.dir.path().join("operations.sqlite")).unwrap();
+    db.busy_timeout(PATIENCE).unwrap();
+    db.execute_batch("ALTER TABLE chunks RENAME TO lost").unwrap();
+    let got = modern.request("tasks/get", json!({"taskId": id})).tasks().send().await.unwrap();
+    assert_eq!((got.rpc_error(), got.code()), (Some(-32603), Some("internal_error")), "{got:?}");
 }
