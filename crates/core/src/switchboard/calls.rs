@@ -289,8 +289,9 @@ impl Switchboard {
     }
 
     pub(super) fn stop_clocks(&mut self, id: &CallId) {
-        self.timers.stop(&Timer::Wait(id.clone()));
-        self.timers.stop(&Timer::Deadline(id.clone()));
+        for timer in [Timer::Wait, Timer::Assign, Timer::Deadline] {
+            self.timers.stop(&timer(id.clone()));
+        }
     }
 
     /// Binds a sent call to a proven socket of its instance; its deadline goes on with what was left.

@@ -106,6 +106,15 @@ impl Switchboard {
         self.out.push_back(Output::Store(StoreRequest::Assign { call, instance }));
     }
 
+    /// A promoted call that the store could not assign has its turn again.
+    pub(super) fn assign_again(&mut self, now: Now, id: &CallId) {
+        let waits = self.calls.get(id).is_some_and(|call| matches!(call.stage, Stage::Queued));
+        if waits && !self.queue.contains(id) {
+            self.queue.push_front(id.clone());
+            self.dispatch(now);
+        }
+    }
+
     /// The store answered. A call that ended meanwhile needs no answer.
     pub(super) fn stored(&mut self, now: Now, id: &CallId, answer: StoreAnswer) {
         if matches!(answer, StoreAnswer::Kept | StoreAnswer::NotKept) {
@@ -131,6 +140,10 @@ impl Switchboard {
                     self.queue.push_front(id.clone());
                     self.dispatch(now);
                     self.wait(now, id);
+                } else if call.is_promoted() {
+                    // Its client was told that it may wait.
+                    call.stage = Stage::Queued;
+                    self.timers.set(Timer::Assign(id.clone()), Due::boot(now, limits::PROMOTE_AGAIN));
                 } else {
                     self.end(now, id, Err(storage_full()), EndKind::Expired);
                 }

@@ -172,6 +172,8 @@ enum Timer {
     Chunks(SocketId),
     /// A queued call has waited long enough.
     Wait(CallId),
+    /// A promoted call whose assignment the store refused is assigned again.
+    Assign(CallId),
     /// The next request that outlives its patience.
     Patience,
     /// A sent call's word is due (awake time).
@@ -238,6 +240,7 @@ impl Switchboard {
                 Timer::Acks(socket) => self.flush_acks(socket),
                 Timer::Chunks(socket) => self.chunk_due(now, socket),
                 Timer::Wait(call) => self.waited(now, &call),
+                Timer::Assign(call) => self.assign_again(now, &call),
                 Timer::Patience => self.patience_over(now),
                 Timer::Deadline(call) => self.deadline(now, &call),
                 Timer::Grace => self.grace_over(now),

@@ -56,7 +56,7 @@ impl DeviceRoom {
             }
         }
         // It left the switchboard, which told the store: behind that word the record has its end.
-        let found = store.write(find).await?;
+        let found = store.write_final(find).await?;
         let now = self.shared.pace.unix();
         Ok(found.map(|found| match found.end {
             Some(_) => found,
@@ -131,8 +131,32 @@ impl Devices {
     /// Forgets the records of calls that ended long ago.
     pub async fn forget_expired(&self) -> Result<(), StoreError> {
         let now = self.shared.pace.unix();
+        self.end_lost(now).await?;
         self.shared.store.write(move |db| store::forget_expired(db, now)).await
     }
+
+    /// A handle whose call ended without a word in its record would hold its place for ever.
+    async fn end_lost(&self, now: i64) -> Result<(), StoreError> {
+        for (device, call, _) in self.shared.store.read(running).await? {
+            if let (Ok(device), Ok(call)) = (DeviceId::parse(&device), CallId::parse(&call))
+                && self.known(&device).is_some_and(|room| !room.holds(&call))
+            {
+                // An end that is on its way comes first.
+                self.shared.store.write_final(move |db| end_one(db, &call, now)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_one(db: &Connection, call: &CallId, now: i64) -> Result<(), StoreError> {
+    let sql = "SELECT instance IS NOT NULL FROM calls WHERE call = ?1 AND ended IS NULL";
+    let sent: Option<bool> = db.query_row(sql, [call.as_str()], |row| row.get(0)).optional()?;
+    if let Some(sent) = sent {
+        let error = serde_json::to_string(&lost(sent)).unwrap_or_default();
+        db.execute("UPDATE calls SET ended = ?2, error = ?3 WHERE call = ?1", params![call.as_str(), now, error])?;
+    }
+    Ok(())
 }
 
 /// Promoted calls without an end: device, call, grant.

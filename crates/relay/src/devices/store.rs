@@ -120,18 +120,22 @@ pub(super) fn keep(
         StoreRequest::Keep { .. } => StoreAnswer::NotKept,
         _ => StoreAnswer::Refused,
     };
-    store.submit(
-        move |db| apply(db, &device, &request, now),
-        move |answer| {
-            let answer = answer.unwrap_or_else(|error: StoreError| {
-                tracing::warn!(%error, "could not keep a call's record");
-                refusal
-            });
-            if answered {
-                told(call, answer);
-            }
-        },
-    );
+    // What ends a record has the reserve of a full disk.
+    let is_end = matches!(request, StoreRequest::Finish { .. } | StoreRequest::Forget { .. });
+    let work = move |db: &Connection| apply(db, &device, &request, now);
+    let done = move |answer: Result<StoreAnswer, StoreError>| {
+        let answer = answer.unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not keep a call's record");
+            refusal
+        });
+        if answered {
+            told(call, answer);
+        }
+    };
+    match is_end {
+        true => store.submit_final(work, done),
+        false => store.submit(work, done),
+    }
 }
 
 fn apply(db: &Connection, device: &str, request: &StoreRequest, now: i64) -> Result<StoreAnswer, StoreError> {

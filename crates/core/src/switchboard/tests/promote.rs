@@ -165,6 +165,34 @@ fn a_task_that_waited_for_its_device_is_told_to_the_record_before_it_is_sent() {
 }
 
 #[test]
+fn a_task_that_a_busy_store_could_not_assign_is_assigned_later_and_keeps_its_hour() {
+    let mut desk = Desk::new();
+    let waiter = task(&mut desk);
+    let call = desk.id(waiter);
+    answer(&mut desk, &call, StoreAnswer::Kept);
+    let socket = desk.ready(&holdfast(1));
+    answer(&mut desk, &call, StoreAnswer::Refused);
+    desk.pass_alive(socket, limits::PROMOTE_AGAIN - MS);
+    assert_eq!((asked(&desk), desk.pending().active), (vec!["keep", "assign"], 1));
+    desk.pass_alive(socket, MS);
+    assert_eq!(asked(&desk), ["keep", "assign", "assign"]);
+    answer(&mut desk, &call, StoreAnswer::Committed);
+    assert_eq!(desk.calls(socket), [call]);
+
+    // As long as it may wait and no longer.
+    let mut desk = Desk::new();
+    let waiter = task(&mut desk);
+    let call = desk.id(waiter);
+    answer(&mut desk, &call, StoreAnswer::Kept);
+    let socket = desk.ready(&holdfast(1));
+    for _ in 0..limits::QUEUE_TTL.as_secs() / limits::PROMOTE_AGAIN.as_secs() {
+        answer(&mut desk, &call, StoreAnswer::Refused);
+        desk.pass_alive(socket, limits::PROMOTE_AGAIN);
+    }
+    assert_eq!((end(&desk), desk.pending().active), (Err(Code::Busy), 0));
+}
+
+#[test]
 fn a_call_that_was_not_kept_while_it_was_assigned_goes_on_as_a_plain_one() {
     let mut desk = Desk::new();
     let waiter = task(&mut desk);

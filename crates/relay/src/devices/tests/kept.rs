@@ -77,12 +77,13 @@ async fn an_account_at_its_bound_loses_its_oldest_finished_handle_and_takes_none
     let relay = Relay::start(Identity::holdfast("1")).await;
     let mut daemon = relay.holdfast(1, Features::all()).await;
     let own = call().authorization.account_id.to_string();
-    fill(&relay, limits::HANDLES_PER_ACCOUNT, &own, Some(now(&relay) - 5000)).await;
-    fill(&relay, 1, "other", Some(now(&relay) - 9000)).await;
+    let began = now(&relay);
+    fill(&relay, limits::HANDLES_PER_ACCOUNT, &own, Some(began - 5000)).await;
+    fill(&relay, 1, "other", Some(began - 9000)).await;
     handle(relay.room().open(lasting())).await;
     daemon.call().await;
     assert_eq!(count(&relay, HANDLES), limits::HANDLES_PER_ACCOUNT as i64 + 1);
-    assert_eq!(count(&relay, "SELECT min(ended) FROM calls WHERE account <> 'other'"), now(&relay) - 4999);
+    assert_eq!(count(&relay, "SELECT min(ended) FROM calls WHERE account <> 'other'"), began - 4999);
     assert_eq!(count(&relay, "SELECT count(*) FROM calls WHERE account = 'other'"), 1);
 }
 
@@ -159,6 +160,13 @@ async fn an_end_that_no_disk_took_is_never_told_as_running() {
         .await
         .unwrap();
     daemon.finish(&sent.id, "1").await;
+    assert_eq!(outcome(&relay, &handle).await, Err(Code::OutcomeUnknown));
+    let mended = relay.store.write(|db| db.execute_batch("DROP TRIGGER full").map_err(StoreError::from));
+    mended.await.unwrap();
+    let open = "SELECT count(*) FROM calls WHERE ended IS NULL";
+    assert_eq!(count(&relay, open), 1);
+    relay.devices.forget_expired().await.unwrap();
+    assert_eq!(count(&relay, open), 0, "it would hold its place for ever");
     assert_eq!(outcome(&relay, &handle).await, Err(Code::OutcomeUnknown));
 }
 
