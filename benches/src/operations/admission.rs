@@ -80,6 +80,7 @@ pub fn fresh() -> Row {
         session_id: None,
         role: Role::Operator,
         client: Some("holdfast-bench".into()),
+        after: None,
         // A constant; `null` would be a workspace's configuration.
         request: serde_json::from_str(request).unwrap_or(Request::WorkspaceConfig { config: serde_json::Value::Null }),
     })

@@ -116,6 +116,24 @@ fn a_sleep_past_the_lease_kills_what_must_not_run_unsupervised_unless_it_was_ann
 }
 
 #[test]
+fn a_run_that_a_log_out_cut_off_is_failed_and_neither_completed_nor_started_again() {
+    for seed in 0..6 {
+        let mut pair = Pair::new(seed);
+        pair.wish(program(1, 60, 1000, "continue"));
+        pair.wish(program(2, 1, 1000, "continue"));
+        pair.pass(S * 10);
+        pair.log_out(S * 30);
+        assert!(pair.until(S * 120, Pair::is_quiet), "{}", pair.waiting());
+        pair.judge();
+        assert!(is_completed(pair.outcome(2)));
+        match pair.outcome(1) {
+            Some(Outcome::Failed { error, started: true, .. }) => assert_eq!(error.code, Code::ExecutionFailed),
+            outcome => panic!("{seed} {outcome:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_run_outlives_its_worker_its_relay_and_the_network_and_its_whole_output_arrives() {
     for seed in 0..6 {
         let mut pair = Pair::new(seed);

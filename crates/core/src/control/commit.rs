@@ -291,12 +291,17 @@ impl Control {
         }
         let id = record.operation.request_id.clone();
         let called_off = self.revoked || record.order <= self.cancelled_up_to;
+        let run = record.operation.run_id.as_ref().filter(|run| living.is_input_of(run));
+        let held_back = run.and_then(|run| self.held_back.get(run)).is_some_and(|up_to| record.order <= *up_to);
         self.accept(ask, &id);
         self.note(Note::Admitted { id: id.clone() });
         self.enlist(now, living);
         self.changed(&id);
         if called_off {
             self.decide(&id, Outcome::Cancelled { started: false, exit: None }, false);
+        } else if held_back {
+            let error = Failure::nothing_done(Code::Unavailable, "the input before it was not given");
+            self.decide(&id, Outcome::Failed { error, started: false, evidence: None }, true);
         }
         self.flush(&id);
         self.flush_queue();

@@ -50,6 +50,7 @@ impl Control {
             session_id: start.session_id,
             role: start.role,
             client: start.client,
+            after: None,
             request: start.request,
         };
         operation.check().map_err(|why| invalid(why.0))?;
@@ -100,11 +101,52 @@ impl Control {
 
     /// Inputs of a run that its program has not taken, by the worker's word.
     fn inputs_waiting(&self, run: &RunId) -> usize {
-        let waits = |living: &&Living| {
-            let operation = &living.record.operation;
-            operation.run_id.as_ref() == Some(run) && operation.kind().is_input() && living.ending.is_none()
-        };
+        let waits = |living: &&Living| living.is_input_of(run) && living.ending.is_none();
         self.living.values().chain(self.admitting()).filter(waits).count()
+    }
+
+    /// The input before this one for the same run, if it was sent and may still be given.
+    fn input_before(&self, id: &OperationId) -> Option<OperationId> {
+        let this = &self.living.get(id)?.record;
+        let run = this.operation.run_id.as_ref().filter(|_| this.operation.kind().is_input())?;
+        let before = self.living.values().filter(|living| {
+            living.is_input_of(run) && living.record.order < this.order && living.sent && !living.is_decided()
+        });
+        before.max_by_key(|living| living.record.order).map(|living| living.record.operation.request_id.clone())
+    }
+
+    /// Input that is not given leaves no hole: what comes after it for the same run and was not sent ends with it, the last
+    /// first, so that a crash in between leaves none either. What was sent the worker does not take.
+    pub(super) fn hold_back(&mut self, id: &OperationId, outcome: &Outcome) {
+        let failure = match outcome {
+            Outcome::Expired {} => None,
+            Outcome::Failed { error, started: false, .. } => {
+                Some(Failure::nothing_done(error.code, "the input before it was not given"))
+            }
+            _ => return,
+        };
+        let Some(living) = self.living.get(id) else { return };
+        let Some(run) = living.record.operation.run_id.clone().filter(|run| living.is_input_of(run)) else { return };
+        let order = living.record.order;
+        let mut later: Vec<(u64, OperationId)> = self
+            .living
+            .values()
+            .filter(|living| living.is_input_of(&run) && living.record.order > order)
+            .filter(|living| !living.sent && living.ending.is_none())
+            .map(|living| (living.record.order, living.record.operation.request_id.clone()))
+            .collect();
+        later.sort_unstable_by_key(|(order, _)| std::cmp::Reverse(*order));
+        for (_, id) in later {
+            let outcome = match failure.clone() {
+                Some(error) => Outcome::Failed { error, started: false, evidence: None },
+                None => Outcome::Expired {},
+            };
+            self.decide(&id, outcome, true);
+        }
+        // What is being admitted follows when it stands in the store.
+        if self.admitting().any(|living| living.is_input_of(&run)) {
+            self.held_back.insert(run, self.order);
+        }
     }
 
     /// An operation of the store or a new one joins the living. What was sent waits for a recovery.
@@ -167,9 +209,10 @@ impl Control {
     fn next_operation(&mut self, socket: SocketId) -> Option<ControlFrame> {
         let line = self.line.as_ref().filter(|line| line.socket == socket && line.phase > Phase::Asked)?;
         let (order, id) = self.queue.first_key_value()?;
+        let after = self.input_before(id);
         let living = self.living.get_mut(id).filter(|living| living.record.sent_to.as_ref() == Some(&line.ledger))?;
         living.sent = true;
-        let operation = Operation::clone(&living.record.operation);
+        let operation = Operation { after, ..Operation::clone(&living.record.operation) };
         let (order, id) = (*order, id.clone());
         self.queue.remove(&order);
         self.timers.stop(&Timer::Ttl(id.clone()));

@@ -76,6 +76,12 @@ impl Living {
         self.record.operation.run_id.as_ref().filter(|_| self.record.operation.kind().is_run())
     }
 
+    /// Whether it is input for this run.
+    pub(super) fn is_input_of(&self, run: &RunId) -> bool {
+        let operation = &self.record.operation;
+        operation.run_id.as_ref() == Some(run) && operation.kind().is_input()
+    }
+
     /// Output that is committed, in bytes.
     pub(super) fn received(&self, stream: Stream) -> u64 {
         self.record.received.get(&stream).copied().unwrap_or(0)
@@ -154,8 +160,12 @@ impl Control {
     /// The end by the worker's word. Offered again, it changes nothing until it is committed.
     pub(super) fn told(&mut self, id: &OperationId, outcome: Outcome, written: Streams, ack: Ack) {
         let outcome = outcome.bounded();
-        let Some(living) = self.living.get_mut(id) else { return self.late(id.clone(), outcome, ack) };
-        if living.sent && living.ending.is_none() {
+        let Some(living) = self.living.get(id) else { return self.late(id.clone(), outcome, ack) };
+        if !living.sent || living.ending.is_some() {
+            return;
+        }
+        self.hold_back(id, &outcome);
+        if let Some(living) = self.living.get_mut(id) {
             living.has_written(&written);
             living.ending = Some(Ending::Told { outcome, written, ack });
             self.changed(id);
@@ -165,10 +175,11 @@ impl Control {
 
     /// The end of an operation as this side knows it.
     pub(super) fn decide(&mut self, id: &OperationId, outcome: Outcome, frees_key: bool) {
-        let Some(living) = self.living.get_mut(id) else { return };
-        if living.is_decided() {
+        if self.living.get(id).is_none_or(Living::is_decided) {
             return;
         }
+        self.hold_back(id, &outcome);
+        let Some(living) = self.living.get_mut(id) else { return };
         living.ending = Some(Ending::Decided { outcome, frees_key });
         self.queue.remove(&living.record.order);
         self.timers.stop(&Timer::Ttl(id.clone()));
@@ -196,6 +207,7 @@ impl Control {
         let Some(living) = self.living.remove(id) else { return };
         if let Some(run) = living.run() {
             self.runs.remove(run);
+            self.held_back.remove(run);
         }
         self.queue.remove(&living.record.order);
         self.timers.stop(&Timer::Ttl(id.clone()));
@@ -298,7 +310,7 @@ impl Control {
         let ids: Vec<OperationId> = self.living.keys().cloned().collect();
         for id in ids {
             if self.living.get(&id).is_some_and(|living| living.sent) {
-                self.end_unknown(&id, "the device was revoked");
+                self.end_unknown(&id, "the device was revoked; what it was running may go on there");
             } else {
                 self.call_off_one(&id);
             }

@@ -45,6 +45,8 @@ pub struct Control {
     pub(super) queue: BTreeMap<u64, OperationId>,
     /// The last place in that order.
     pub(super) order: u64,
+    /// Runs of which input up to a place was not given, while some of that is on its way to the store.
+    pub(super) held_back: BTreeMap<RunId, u64>,
     /// Everything up to this place was cancelled.
     pub(super) cancelled_up_to: u64,
     /// Cancelled sessions that the worker has not confirmed, by session.
@@ -72,6 +74,7 @@ impl Control {
             runs: BTreeMap::new(),
             queue: BTreeMap::new(),
             order: 0,
+            held_back: BTreeMap::new(),
             cancelled_up_to: 0,
             sessions: BTreeMap::new(),
             commits: BTreeMap::new(),

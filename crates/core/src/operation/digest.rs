@@ -98,6 +98,7 @@ mod tests {
             session_id: None,
             role: Role::Operator,
             client: None,
+            after: None,
             request: serde_json::from_str(request).unwrap(),
         }
     }

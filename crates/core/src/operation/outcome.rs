@@ -224,6 +224,32 @@ impl Outcome {
         }
     }
 
+    /// What is known all the same of an end that nobody knows, in a few words for people: from its evidence, whatever that is.
+    pub fn known(&self) -> Option<String> {
+        let Outcome::Unknown { evidence: Some(evidence), .. } = self else { return None };
+        let mut known = Vec::new();
+        let exit = &evidence["exit"];
+        match (exit["code"].as_i64(), exit["signal"].as_i64()) {
+            (Some(code), _) => known.push(format!("its program ended with exit code {code}")),
+            (None, Some(signal)) => known.push(format!("its program ended by signal {signal}")),
+            (None, None) => {}
+        }
+        let left = &evidence["left"];
+        let some = |name: &str| left[name].as_array().filter(|all| !all.is_empty());
+        if let Some(living) = some("living") {
+            let pids: Vec<String> = living.iter().filter_map(Value::as_u64).map(|pid| pid.to_string()).collect();
+            known.push(format!("processes of it that still live: {}", pids.join(", ")));
+        } else if some("ended").is_some() || left["group_ended"] == true {
+            known.push("what it left running was ended".into());
+        } else if left.is_object() {
+            known.push("nothing of it was left running".into());
+        }
+        if left["scope_ended"] == false {
+            known.push("what had left its group is not known".into());
+        }
+        (!known.is_empty()).then(|| known.join("; "))
+    }
+
     /// The same within its bounds, whoever said it: sentences are cut to [`limits::ERROR_MESSAGE_MAX`] characters, and what is
     /// larger than [`limits::OPERATION_OUTCOME_MAX`] becomes `{"omittedBytes": …}`.
     #[must_use]

@@ -204,6 +204,10 @@ pub struct Operation {
     /// The client that asks, as the relay vouches for it. No part of the identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Of input: the one before it for the same run, if that was sent and its end is not known. Where that was not taken this
+    /// is not taken either, or a program would read what was written with a hole in it. No part of the identity, and not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<OperationId>,
     /// What it asks.
     #[serde(flatten)]
     pub request: Request,

@@ -125,6 +125,9 @@ pub struct End {
     pub timed_out: bool,
     /// The runner killed it because it was asked to.
     pub killed: bool,
+    /// Not the worker asked for that but the system: a shutdown, say, or a person with a signal.
+    #[serde(default)]
+    pub interrupted: bool,
     /// The runner killed it because this lease expired, or it ended after that.
     pub lease_expired: Option<u64>,
     /// Output given up in the middle, in bytes.

@@ -93,6 +93,7 @@ impl Runner {
                 not_started: None,
                 timed_out: false,
                 killed: false,
+                interrupted: false,
                 lease_expired: None,
                 dropped: 0,
                 escaped: Vec::new(),
@@ -134,7 +135,9 @@ impl Runner {
             }
             RunnerInput::DiskFull => {
                 self.disk_full = true;
-                match self.room.disk_full().filter(|_| self.phase != Phase::Over) {
+                // Nothing is given up for an end that finds no room: it is small, and would be given up for again and again.
+                let given_up = if self.phase == Phase::Over { None } else { self.room.disk_full() };
+                match given_up {
                     Some(segment) => {
                         self.remove(vec![segment]);
                         self.out.push_back(RunnerOutput::Retry);
@@ -157,7 +160,7 @@ impl Runner {
             RunnerInput::Gone { escaped } => self.gone(escaped),
             RunnerInput::Given { id, error } => self.given(id, error),
             RunnerInput::Asked(ask) => self.asked(now, ask),
-            RunnerInput::Interrupted => self.asked(now, Ask::Kill {}),
+            RunnerInput::Interrupted => self.interrupted(now),
         }
         self.tell_stalled();
     }
@@ -267,6 +270,17 @@ impl Runner {
         }
     }
 
+    /// Whoever asks the runner to end may have asked its program too, which was faster then: what a signal ended just before
+    /// did not end by itself.
+    fn interrupted(&mut self, now: Now) {
+        let runs = matches!(self.phase, Phase::Starting | Phase::Running);
+        let cut_off = self.phase == Phase::Draining && self.end.exit.is_some_and(|exit| exit.signal.is_some());
+        if runs || cut_off {
+            (self.end.killed, self.end.interrupted) = (true, true);
+        }
+        self.end_tree(now, Signal::Term);
+    }
+
     /// Whether an input is to be given now; otherwise it is answered, or will be.
     fn offer(&mut self, id: &OperationId) -> bool {
         let error = match self.inputs.offer(id) {
@@ -311,6 +325,10 @@ impl Runner {
     fn exited(&mut self, now: Now, exit: Exit) {
         self.end.exit = Some(exit);
         self.timers.stop(&Timer::Timeout);
+        if self.phase == Phase::Ending && [Timer::Kill, Timer::GiveUp].iter().all(|t| self.timers.get(t).is_none()) {
+            // The kernel let it go late. What is left of its tree has as much time as it would have had.
+            self.timers.set(Timer::GiveUp, Due::awake(now, limits::TREE_KILL_WAIT));
+        }
         if self.phase != Phase::Running {
             return;
         }

@@ -139,6 +139,49 @@ fn what_the_kernel_does_not_let_go_is_waited_for_only_when_it_is_the_program() {
 }
 
 #[test]
+fn who_is_left_of_a_tree_whose_program_the_kernel_let_go_late_is_left_behind_too() {
+    let mut runner = started(START, &spec());
+    runner.handle(START, RunnerInput::Asked(Ask::Kill {}));
+    let late = START.plus(limits::TREE_KILL_WAIT);
+    runner.handle_timeout(late);
+    let late = late.plus(limits::TREE_KILL_WAIT);
+    runner.handle_timeout(late);
+    assert_eq!(signals(&drain(&mut runner)), [Signal::Term, Signal::Kill]);
+    runner.handle(late.plus(S), exit(137));
+    assert_eq!(drain(&mut runner), [], "its tree has its time");
+    runner.handle_timeout(late.plus(S).plus(limits::TREE_KILL_WAIT));
+    assert_eq!(drain(&mut runner), [RunnerOutput::ReadOut]);
+}
+
+#[test]
+fn what_the_system_ends_says_so_and_what_ended_by_itself_was_not_ended() {
+    let mut runner = started(START, &spec());
+    runner.handle(START, RunnerInput::Interrupted);
+    let end = ended(&mut runner, START);
+    assert_eq!((end.killed, end.interrupted), (true, true));
+
+    let mut runner = started(START, &spec());
+    runner.handle(START, RunnerInput::Asked(Ask::Kill {}));
+    runner.handle(START, RunnerInput::Interrupted);
+    let end = ended(&mut runner, START);
+    assert_eq!((end.killed, end.interrupted), (true, false), "who came first");
+
+    // The system asks both, and the program is faster.
+    let exits =
+        [(Exit { signal: Some(15), ..Exit::default() }, true), (Exit { code: Some(0), ..Exit::default() }, false)];
+    for (exit, cut_off) in exits {
+        let mut runner = started(START, &spec());
+        runner.handle(START, RunnerInput::Exited(exit));
+        runner.handle(START, RunnerInput::Interrupted);
+        runner.handle(START, RunnerInput::Closed(OUT));
+        runner.handle(START, RunnerInput::Closed(ERR));
+        runner.handle(START, RunnerInput::Gone { escaped: Vec::new() });
+        let Some(RunnerOutput::Finish(end)) = drain(&mut runner).pop() else { panic!() };
+        assert_eq!((end.killed, end.interrupted), (cut_off, cut_off));
+    }
+}
+
+#[test]
 fn the_time_of_a_program_is_awake_time() {
     let mut runner = started(START, &Spec { timeout: Some(60 * S), ..spec() });
     runner.handle_timeout(START.plus(59 * S).slept(3600 * S));
@@ -292,6 +335,24 @@ fn an_end_that_finds_no_room_is_written_later() {
     assert_eq!(drain(&mut runner), [RunnerOutput::Stalled(true)]);
     runner.handle_timeout(START.plus(limits::SPOOL_RETRY));
     assert_eq!(drain(&mut runner).pop(), first);
+}
+
+#[test]
+fn output_is_not_given_up_for_an_end_that_finds_no_room() {
+    let mut runner = started(START, &Spec { on_full: OnFull::DropMiddle, ..spec() });
+    for _ in 0..4 {
+        runner.handle(START, wrote(OUT, limits::SPOOL_SEGMENT));
+    }
+    runner.handle(START, RunnerInput::Asked(Ask::Kill {}));
+    let first = ended(&mut runner, START);
+    let mut now = START;
+    for _ in 0..3 {
+        runner.handle(now, RunnerInput::DiskFull);
+        now = now.plus(limits::SPOOL_RETRY);
+        runner.handle_timeout(now);
+    }
+    let Some(RunnerOutput::Finish(end)) = drain(&mut runner).pop() else { panic!() };
+    assert_eq!(end.dropped, first.dropped);
 }
 
 #[derive(Debug, Clone)]

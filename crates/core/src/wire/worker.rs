@@ -314,6 +314,7 @@ mod tests {
             session_id: Some("s".into()),
             role: Role::Owner,
             client: Some("c".into()),
+            after: None,
             request: serde_json::from_str(r#"{"type":"exec","command":{"argv":["true"]},"timeoutMs":5}"#).unwrap(),
         });
         assert_eq!(ControlFrame::decode(&operation.encode()).unwrap(), operation);

@@ -1,14 +1,15 @@
 //! What the relay asks for: admitted once, known again, refused, or cancelled.
 
-use super::commits::Doing;
+use super::commits::{Doing, Refused};
 use super::io::Output;
 use super::ledger::{Found, Known, LedgerError, Row};
-use super::machine::Worker;
+use super::machine::{Will, Worker};
 use super::operations::{Entry, Phase};
 use crate::code::Code;
+use crate::daemon::SocketId;
 use crate::id::OperationId;
 use crate::limits;
-use crate::operation::{Digest, Failure, Operation, Outcome, State};
+use crate::operation::{Digest, Failure, Operation, Outcome, State, Streams};
 use crate::run::Ask;
 use crate::time::Now;
 use crate::wire::worker::WorkerFrame;
@@ -17,6 +18,8 @@ use crate::wire::worker::WorkerFrame;
 #[derive(Debug)]
 pub(super) struct Admitting {
     digest: Digest,
+    /// Where it came last: only there a refusal is no surprise.
+    socket: Option<SocketId>,
     session: Option<String>,
     /// Cancelled in the meantime.
     cancelled: bool,
@@ -25,27 +28,34 @@ pub(super) struct Admitting {
 impl Worker {
     /// An operation came, with what the device's policy says of it.
     pub(super) fn operation(&mut self, operation: Operation, verdict: Result<(), Failure>) {
+        if self.will != Will::Working {
+            // It would begin only with the next start, and by then whoever stopped the worker may not want it any more.
+            self.missed = true;
+            return;
+        }
         let id = operation.request_id.clone();
         let mut row = Row::received(operation);
         if let Some(entry) = self.operations.get(&id) {
             let answer = (entry.row.digest == row.digest).then(|| entry.result());
             return self.answer_known(id, answer);
         }
-        if let Some(admitting) = self.admitting.get(&id) {
+        let socket = self.session.as_ref().map(|session| session.socket);
+        if let Some(admitting) = self.admitting.get_mut(&id) {
             // The same again is answered with the first.
-            if admitting.digest != row.digest {
-                self.answer_known(id, None);
+            match admitting.digest == row.digest {
+                true => admitting.socket = socket,
+                false => self.answer_known(id, None),
             }
             return;
         }
         if let Err(failure) = self.may_admit(&row).and(verdict) {
-            return self.commit(Doing::Refuse { id, digest: Some(row.digest), failure });
+            return self.commit(Doing::Refuse(Refused { id, digest: Some(row.digest), failure, socket }));
         }
         if self.can_be_told_at_once(&row.operation) {
             row.state = State::Running;
         }
         let session = row.operation.session_id.clone();
-        self.admitting.insert(id, Admitting { digest: row.digest, session, cancelled: false });
+        self.admitting.insert(id, Admitting { digest: row.digest, socket, session, cancelled: false });
         self.commit(Doing::Admit(Box::new(row)));
     }
 
@@ -67,10 +77,20 @@ impl Worker {
             return Err(Failure::new(Code::InvalidRequest, "another operation has this run id"));
         }
         let waiting = self.operations.iter().filter(|entry| entry.input_for() == Some(run) && !entry.phase.is_over());
-        match operation.kind().is_input() && waiting.count() >= limits::WORKER_RUN_INPUTS_MAX {
-            true => Err(Failure::nothing_done(Code::LimitExceeded, "the run has as many inputs waiting as it may")),
-            false => Ok(()),
+        if operation.kind().is_input() && waiting.count() >= limits::WORKER_RUN_INPUTS_MAX {
+            return Err(Failure::nothing_done(Code::LimitExceeded, "the run has as many inputs waiting as it may"));
         }
+        self.follows(operation)
+    }
+
+    /// Whether the input before it was taken, or may still be.
+    fn follows(&self, operation: &Operation) -> Result<(), Failure> {
+        let Some(before) = &operation.after else { return Ok(()) };
+        let taken = match self.operations.get(before) {
+            Some(entry) => !entry.untaken,
+            None => self.admitting.contains_key(before),
+        };
+        taken.then_some(()).ok_or_else(|| Failure::nothing_done(Code::Unavailable, "the input before it was not taken"))
     }
 
     fn closed_code(&self) -> Code {
@@ -119,10 +139,15 @@ impl Worker {
             Ok(Found { .. }) => {
                 row.cancelled = self.admitting.remove(&id).is_some_and(|admitting| admitting.cancelled);
                 self.say(WorkerFrame::OperationReceived { request_id: id.clone() });
+                let follows = self.follows(&row.operation);
                 let phase = if row.state == State::Running { Phase::Ready } else { Phase::Waiting };
                 let run = row.operation.run_id.clone();
                 self.operations.insert(Entry::new(now, *row, phase));
                 self.step_told(&id);
+                if let Err(error) = follows {
+                    // The one before it found no room, and this one did.
+                    self.end(&id, Outcome::Failed { error, started: false, evidence: None }, Streams::new());
+                }
                 if let Some(run) = run.filter(|_| phase == Phase::Ready) {
                     self.feed(&run);
                 }
@@ -130,15 +155,16 @@ impl Worker {
             }
             // Nothing was inserted, but whether it stood there before is not known: only what did not is refused.
             Err(error) => {
-                self.admitting.remove(&id);
+                let socket = self.admitting.remove(&id).and_then(|admitting| admitting.socket);
                 let failure =
                     Failure::nothing_done(self.failed(now, error), "the worker cannot keep anything more now");
-                self.commit(Doing::Refuse { id, digest: Some(row.digest), failure });
+                self.commit(Doing::Refuse(Refused { id, digest: Some(row.digest), failure, socket }));
             }
         }
     }
 
-    pub(super) fn refusal_checked(&mut self, id: OperationId, digest: Option<Digest>, failure: Failure, found: &Found) {
+    pub(super) fn refusal_checked(&mut self, refused: Refused, found: &Found) {
+        let Refused { id, digest, failure, socket } = refused;
         if let Some(entry) = self.operations.get(&id) {
             let same = digest.is_none_or(|digest| digest == entry.row.digest);
             let answer = same.then(|| entry.result());
@@ -146,17 +172,25 @@ impl Worker {
         }
         match &found.known {
             Some(known) => self.answer_found(id, digest, known),
-            None => self.say(WorkerFrame::OperationRejected { request_id: id, failure }),
+            None => self.reject(id, failure, socket),
+        }
+    }
+
+    /// Refuses an operation on the connection on which it came. On a later one it may have been sent again since, because the
+    /// recovery showed that it is not here: there the word would be taken for one on that.
+    fn reject(&mut self, request_id: OperationId, failure: Failure, socket: Option<SocketId>) {
+        if socket.is_some_and(|socket| self.is_current(socket)) {
+            self.say(WorkerFrame::OperationRejected { request_id, failure });
         }
     }
 
     /// An operation that was cancelled before it came stands in the ledger, ended.
     pub(super) fn settled(&mut self, now: Now, row: Box<Row>, result: Result<(), LedgerError>) {
         let id = row.operation.request_id.clone();
-        self.admitting.remove(&id);
+        let socket = self.admitting.remove(&id).and_then(|admitting| admitting.socket);
         if let Err(error) = result {
             let failure = Failure::nothing_done(self.failed(now, error), "the worker cannot keep anything more now");
-            return self.say(WorkerFrame::OperationRejected { request_id: id, failure });
+            return self.reject(id, failure, socket);
         }
         self.say(WorkerFrame::OperationReceived { request_id: id.clone() });
         self.operations.insert(Entry::new(now, *row, Phase::Ended));
@@ -177,6 +211,12 @@ impl Worker {
         }
         self.cancel_living(&id);
         self.commit(Doing::Cancel(id));
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        let living = self.operations.iter().filter(|entry| !entry.phase.is_over()).map(|entry| entry.id().clone());
+        let ids: Vec<_> = living.chain(self.admitting.keys().cloned()).collect();
+        ids.into_iter().for_each(|id| self.cancel(id));
     }
 
     pub(super) fn cancel_session(&mut self, session: String, cancellation: String) {

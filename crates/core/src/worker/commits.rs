@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::ledger::{Change, Row, Ticket};
 use super::window::Acked;
+use crate::daemon::SocketId;
 use crate::id::{OperationId, RecoveryId};
 use crate::operation::{Digest, Failure, Outcome, Streams};
+use crate::wire::worker::OutputOffset;
 
 /// What a commit is for.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ pub(super) enum Doing {
     /// A new operation, unless it is known.
     Admit(Box<Row>),
     /// An operation that is refused unless it is known. Without a digest it could not be read.
-    Refuse { id: OperationId, digest: Option<Digest>, failure: Failure },
+    Refuse(Refused),
     /// An operation that was cancelled before it came.
     Settle(Box<Row>),
     /// A try to start a run.
@@ -33,14 +35,14 @@ pub(super) enum Doing {
     /// The lease's generation.
     Generation(u64),
     /// What the relay asks for in a recovery and is not living.
-    Recall { recovery: RecoveryId, ids: Vec<OperationId> },
+    Recall { recovery: RecoveryId, ids: Vec<OperationId>, wanted: Vec<OutputOffset> },
 }
 
 impl Doing {
     fn changes(&self) -> Vec<Change> {
         match self.clone() {
             Doing::Admit(row) => vec![Change::Admit(row)],
-            Doing::Refuse { id, .. } => vec![Change::Recall(id)],
+            Doing::Refuse(Refused { id, .. }) => vec![Change::Recall(id)],
             Doing::Settle(row) => vec![Change::Settle(row)],
             Doing::Start { id, attempt, generation } => vec![Change::Starting { id, attempt, generation }],
             Doing::Run(id) => vec![Change::Running { id }],
@@ -60,6 +62,16 @@ impl Doing {
             Doing::Recall { ids, .. } => ids.into_iter().map(Change::Recall).collect(),
         }
     }
+}
+
+/// A refusal to be checked.
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub id: OperationId,
+    pub digest: Option<Digest>,
+    pub failure: Failure,
+    /// Where it came.
+    pub socket: Option<SocketId>,
 }
 
 /// Commits under way and those to make again.

@@ -6,7 +6,7 @@ use super::commits::Doing;
 use super::io::{Output, Step};
 use super::ledger::{Found, LedgerError, Ticket};
 use super::machine::{Timer, Will, Worker};
-use super::operations::{Entry, Phase};
+use super::operations::{Entry, Phase, is_untaken};
 use crate::code::Code;
 use crate::id::{OperationId, RunId};
 use crate::limits;
@@ -151,6 +151,7 @@ impl Worker {
         let Some(entry) = self.operations.get_mut(id).filter(|entry| !entry.phase.is_over()) else { return };
         entry.phase = Phase::Ending;
         entry.stalled = None;
+        entry.untaken = is_untaken(&outcome);
         let configured = entry.row.operation.kind() == Kind::WorkspaceConfig && outcome.state() == State::Completed;
         let configured = configured.then_some(entry.row.digest);
         if let Some(run) = entry.run().cloned() {
@@ -265,9 +266,9 @@ impl Worker {
         };
         let first = |found: &mut std::vec::IntoIter<Found>| found.next().unwrap_or_default();
         match found.0 {
-            Doing::Refuse { id, digest, failure } => {
+            Doing::Refuse(refused) => {
                 let first = first(&mut found.1);
-                self.refusal_checked(id, digest, failure, &first);
+                self.refusal_checked(refused, &first);
             }
             Doing::Start { id, attempt, generation } => self.try_committed(&id, attempt, generation),
             Doing::Run(id) => self.running_committed(now, &id),
@@ -287,9 +288,9 @@ impl Worker {
                 let trim = |a: super::window::Acked| Output::Trim(a.run, a.attempt, a.stream, a.offset);
                 self.out.extend(acked.into_iter().map(trim));
             }
-            Doing::Recall { recovery, ids } => {
+            Doing::Recall { recovery, ids, wanted } => {
                 let known = ids.into_iter().zip(found.1).filter_map(|(id, found)| Some((id, found.known?)));
-                self.report(now, &recovery, known.collect());
+                self.report(now, &recovery, known.collect(), &wanted);
             }
             Doing::Generation(_) | Doing::Admit(_) | Doing::Settle(_) => {}
         }
@@ -298,7 +299,11 @@ impl Worker {
     fn not_committed(&mut self, now: Now, doing: Doing, error: LedgerError) {
         self.failed(now, error);
         match doing {
-            Doing::Offsets(acked) => self.window.put_back(acked),
+            Doing::Offsets(mut acked) => {
+                // The offsets of a run that is leaving go with it.
+                acked.retain(|a| self.operations.of_run(&a.run).is_some_and(|entry| entry.phase != Phase::Leaving));
+                self.window.put_back(acked);
+            }
             // What the relay asked for is not known, and must not be told as never received.
             Doing::Recall { .. } => {
                 self.end_session(now, Some(crate::wire::worker::CLOSE_RECOVERY), "the ledger could not be read");

@@ -114,7 +114,7 @@ impl Ledger {
                 let had = self.offsets.entry((run, stream)).or_default();
                 *had = offset.max(*had);
             }
-            Change::Generation(generation) => self.generation = generation,
+            Change::Generation(generation) => self.generation = generation.max(self.generation),
             Change::Configured(digest) => self.config = Some(digest),
             Change::Starting { id, attempt, generation } => {
                 let row = self.at(&id);

@@ -44,6 +44,8 @@ pub enum Input<'a> {
     Cut(Duration),
     /// A person at this machine cancels an operation.
     Cancel(OperationId),
+    /// A person at this machine cancels everything that has not ended, what is being admitted too.
+    CancelAll,
     /// A dialled socket is an open WebSocket.
     Opened(SocketId),
     /// A dialled socket could not be opened.

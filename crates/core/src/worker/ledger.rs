@@ -113,7 +113,7 @@ pub enum Change {
         /// In bytes from its beginning.
         offset: u64,
     },
-    /// The lease's generation from now on.
+    /// The lease's generation from now on. Never goes back.
     Generation(u64),
     /// Digest of the workspace's configuration from now on.
     Configured(Digest),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::commits::Doing;
+use super::commits::{Doing, Refused};
 use super::io::*;
 use super::ledger::Known;
 use super::machine::Worker;
@@ -45,6 +45,10 @@ impl Worker {
             host_info: self.settings.host.clone(),
         };
         self.session = Some(Session::new(now, socket, hello));
+        self.missed = false;
+        for entry in self.operations.iter_mut() {
+            entry.offered = None;
+        }
         self.outage.connected(now, &mut self.told);
         self.changed = true;
     }
@@ -142,18 +146,37 @@ impl Worker {
                 Overdue::Dead(why) => self.end_session(now, None, why),
                 Overdue::Stuck => self.end_session(now, Some(CLOSE_RECOVERY), "recovery made no progress"),
                 Overdue::Doubtful => self.dial_now(now),
-                Overdue::Reoffer => self.reoffer(),
+                Overdue::Reoffer => self.reoffer(now),
             }
         }
     }
 
-    /// No acknowledgement moved: everything unacknowledged is offered again.
-    fn reoffer(&mut self) {
-        self.window.rewind();
-        if let Some(session) = &mut self.session {
-            for entry in self.operations.iter().filter(|entry| entry.phase == Phase::Ended) {
+    /// What no acknowledgement moved of for too long is offered again, whatever became of everything else meanwhile.
+    fn reoffer(&mut self, now: Now) {
+        let (round_trip, arrived) = (self.window.round_trip(), self.window.arrived());
+        let Some(session) = &mut self.session else { return };
+        let late = now.boot.saturating_sub(session.patience(round_trip));
+        // What still stands in the socket is slow to leave, and not lost.
+        let before = if session.has_left(now) { late } else { late.min(arrived) };
+        let mut any = self.window.rewind_late(before);
+        for entry in self.operations.iter_mut().filter(|entry| entry.phase == Phase::Ended) {
+            if entry.offered.take_if(|offered| *offered <= before).is_some() {
                 session.offer(entry.id());
+                any = true;
             }
+        }
+        if any {
+            session.offered_again();
+        }
+        self.expect();
+    }
+
+    /// Waits for the acknowledgement that has been waited for longest.
+    pub(super) fn expect(&mut self) {
+        let results = self.operations.iter().filter(|entry| entry.phase == Phase::Ended);
+        let since = results.filter_map(|entry| entry.offered).chain(self.window.waits_since()).min();
+        if let Some(session) = &mut self.session {
+            session.expect(since, self.window.round_trip());
         }
     }
 
@@ -162,7 +185,8 @@ impl Worker {
         match (error, id) {
             (WireError::Malformed(_), Some(id)) => {
                 let failure = Failure::new(Code::InvalidRequest, "this worker does not understand the request");
-                self.commit(Doing::Refuse { id, digest: None, failure });
+                let socket = self.session.as_ref().map(|session| session.socket);
+                self.commit(Doing::Refuse(Refused { id, digest: None, failure, socket }));
             }
             (WireError::TooLarge, _) => self.end_session(now, Some(close::TOO_LARGE), "message too large"),
             (WireError::InvalidUtf8, _) => self.end_session(now, Some(close::INVALID_UTF8), "invalid UTF-8"),
@@ -205,11 +229,10 @@ impl Worker {
 
     /// An acknowledgement moved.
     pub(super) fn moved(&mut self, now: Now) {
-        let results = self.operations.iter().any(|entry| entry.phase == Phase::Ended);
-        let more = results || self.window.in_flight() > 0;
         if let Some(session) = &mut self.session {
-            session.acked(now, self.window.round_trip(), more);
+            session.acked(now);
         }
+        self.expect();
         self.changed = true;
     }
 
@@ -239,13 +262,19 @@ impl Worker {
             session.enter(now, Stage::Recalling(recovery.clone()));
         }
         match ids.is_empty() {
-            true => self.report(now, &recovery, Vec::new()),
-            false => self.commit(Doing::Recall { recovery, ids }),
+            true => self.report(now, &recovery, Vec::new(), &[]),
+            false => self.commit(Doing::Recall { recovery, ids, wanted: offsets.to_vec() }),
         }
     }
 
     /// Everything the relay asked for is known: says what there is, then replays it.
-    pub(super) fn report(&mut self, now: Now, recovery: &RecoveryId, found: Vec<(OperationId, Known)>) {
+    pub(super) fn report(
+        &mut self,
+        now: Now,
+        recovery: &RecoveryId,
+        found: Vec<(OperationId, Known)>,
+        wanted: &[OutputOffset],
+    ) {
         let Some(session) = self.session.as_mut() else { return };
         if !matches!(&session.stage, Stage::Recalling(asked) if asked == recovery) {
             return;
@@ -264,8 +293,18 @@ impl Worker {
             operations,
         };
         session.say(state);
-        for frame in found.iter().filter_map(|(id, known)| known.result(id)) {
-            session.say(frame);
+        for (id, known) in &found {
+            // A relay that went back wants what it had acknowledged, and that is gone: without this word its end waits for it.
+            let gone = wanted.iter().filter(|wanted| Some(&wanted.run_id) == known.run_id.as_ref());
+            for OutputOffset { run_id, stream, next_offset } in gone.cloned() {
+                let written = known.written.get(&stream).copied().unwrap_or(0);
+                if known.outcome.is_some() && next_offset < written {
+                    session.say(WorkerFrame::ExecGap { run_id, stream, offset: next_offset, next_offset: written });
+                }
+            }
+            if let Some(frame) = known.result(id) {
+                session.say(frame);
+            }
         }
         let owed = self.window.behind_in_all().min(limits::WORKER_WINDOW as u64);
         session.enter(now, Stage::Replaying(recovery.clone(), owed));

@@ -70,6 +70,8 @@ pub struct Worker {
     pub(super) ledger_code: Code,
     pub(super) full_since: Option<Duration>,
     pub(super) will: Will,
+    /// Operations came on this connection that a stopping worker did not look at.
+    pub(super) missed: bool,
     /// Something may begin now that could not before.
     pub(super) due: bool,
     /// The peer makes us keep too much.
@@ -103,6 +105,7 @@ impl Worker {
             ledger_code: Code::StorageFull,
             full_since: None,
             will: Will::Resting,
+            missed: false,
             due: true,
             flooded: false,
             ended: VecDeque::new(),
@@ -128,6 +131,7 @@ impl Worker {
             Input::SleepAnnounced => self.sleep_announced(now),
             Input::Cut(lasting) => self.cut(now, lasting),
             Input::Cancel(id) => self.cancel(id),
+            Input::CancelAll => self.cancel_all(),
             Input::Opened(socket) => self.opened(now, socket),
             Input::Refused(socket, error) => self.refused(now, socket, error),
             Input::Frame(socket, frame, verdict) => {
@@ -318,6 +322,10 @@ impl Worker {
     fn start(&mut self, now: Now) {
         self.will = Will::Working;
         self.due = true;
+        if std::mem::take(&mut self.missed) {
+            // The relay takes them for sent, and asks when it sees another connection.
+            self.end_session(now, None, "operations came while it was about to stop");
+        }
         self.timers.stop(&Timer::Stop);
         self.outage.started(now, &mut self.told);
         if self.session.is_none() {
@@ -343,7 +351,7 @@ impl Worker {
 
     fn stopped(&mut self, now: Now) {
         self.timers.stop(&Timer::Stop);
-        self.will = Will::Resting;
+        (self.will, self.missed) = (Will::Resting, false);
         if let Some(session) = self.session.take() {
             self.out.push_back(Output::Close(session.socket, 1000, "worker stops"));
         }
@@ -402,19 +410,21 @@ impl Worker {
             return Some(frame);
         }
         while let Some(id) = session.next_result() {
-            if let Some(entry) = self.operations.get(&id).filter(|entry| entry.phase == Phase::Ended) {
-                session.expect(now, self.window.round_trip());
-                return entry.result();
+            if let Some(entry) = self.operations.get_mut(&id).filter(|entry| entry.phase == Phase::Ended) {
+                entry.offered = Some(now.boot);
+                let result = entry.result();
+                self.expect();
+                return result;
             }
         }
         if session.takes_output()
             && let Some((frame, covered)) = self.window.transmit(now)
         {
-            session.expect(now, self.window.round_trip());
             if let Stage::Replaying(recovery, owed) = &session.stage {
                 let stage = Stage::Replaying(recovery.clone(), owed.saturating_sub(covered));
                 session.enter(now, stage);
             }
+            self.expect();
             return Some(frame);
         }
         while let Some(id) = session.next_news() {

@@ -60,15 +60,30 @@ pub(super) struct Entry {
     pub quota: u64,
     /// What it does, for people.
     pub summary: String,
+    /// When its end was last written on this connection (boot time).
+    pub offered: Option<Duration>,
     /// Of an input: it may have reached its run, in this life or an earlier one.
     pub told: bool,
+    /// Of an input: it ended, or is about to, without having been given.
+    pub untaken: bool,
 }
 
 impl Entry {
     pub fn new(now: Now, row: Row, phase: Phase) -> Entry {
         // Of a run that is found again the promise is not known: it keeps the least, and is raised when it needs more.
         let summary = row.operation.request.summary();
-        Entry { row, phase, since: now.boot, stalled: None, quota: limits::SPOOL_RUN_MIN, summary, told: false }
+        let untaken = row.outcome.as_ref().is_some_and(is_untaken);
+        Entry {
+            row,
+            phase,
+            since: now.boot,
+            stalled: None,
+            quota: limits::SPOOL_RUN_MIN,
+            summary,
+            offered: None,
+            told: false,
+            untaken,
+        }
     }
 
     pub fn id(&self) -> &OperationId {
@@ -133,6 +148,11 @@ impl Known {
     }
 }
 
+/// Whether an end says that nothing was done.
+pub(super) const fn is_untaken(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { started: false, .. })
+}
+
 fn result(id: &OperationId, run: Option<&RunId>, kind: Kind, outcome: &Outcome, written: &Streams) -> WorkerFrame {
     let (request_id, outcome, written) = (id.clone(), outcome.clone(), written.clone());
     let Some(run_id) = run.filter(|_| kind.is_run()).cloned() else {
@@ -195,6 +215,11 @@ impl Operations {
     /// In the order of admission.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.values_mut()
     }
 
     /// Inputs for a run, in the order of admission.

@@ -68,6 +68,8 @@ pub(super) struct Session {
     drained: bool,
     /// Offers without an acknowledgement in a row.
     offers: u32,
+    /// Nothing is offered again before then (boot time).
+    not_before: Duration,
 }
 
 impl Session {
@@ -82,6 +84,7 @@ impl Session {
             news: BTreeSet::new(),
             drained: true,
             offers: 0,
+            not_before: Duration::ZERO,
         };
         session.timers.set(Timer::Alive, Due::boot(now, limits::WORKER_ALIVE));
         session.heard(now);
@@ -159,24 +162,42 @@ impl Session {
         self.drained = false;
     }
 
-    /// Something that has to be acknowledged was written: without a word it is offered again after `wait`.
-    pub fn expect(&mut self, now: Now, round_trip: Duration) {
-        if self.timers.get(&Timer::Reoffer).is_none() {
-            let wait = limits::WORKER_REOFFER_MIN.max(round_trip * 4) * (1 << self.offers);
-            self.timers.set(Timer::Reoffer, Due::boot(now, wait));
+    /// How long something may go without an acknowledgement before it is offered again.
+    pub fn patience(&self, round_trip: Duration) -> Duration {
+        limits::WORKER_REOFFER_MIN.max(round_trip * 4) * (1 << self.offers)
+    }
+
+    /// Something that has to be acknowledged was written, or was acknowledged: what has gone without a word for longest has
+    /// done so since then, `None` if nothing has.
+    pub fn expect(&mut self, since: Option<Duration>, round_trip: Duration) {
+        match since {
+            Some(since) => {
+                let due = (since + self.patience(round_trip)).max(self.not_before);
+                self.timers.set(Timer::Reoffer, Due::Boot(due));
+            }
+            None => self.timers.stop(&Timer::Reoffer),
         }
     }
 
-    /// An acknowledgement moved; whether more is awaited.
-    pub fn acked(&mut self, now: Now, round_trip: Duration, more: bool) {
+    /// An acknowledgement moved.
+    pub fn acked(&mut self, now: Now) {
         self.offers = 0;
-        self.timers.stop(&Timer::Reoffer);
-        if more {
-            self.expect(now, round_trip);
-        }
         if !self.is_live() {
             self.step(now);
         }
+    }
+
+    /// Whether everything written so far has left. If not, it is looked at again later.
+    pub fn has_left(&mut self, now: Now) -> bool {
+        if !self.drained {
+            self.not_before = now.boot + limits::WORKER_REOFFER_MIN;
+        }
+        self.drained
+    }
+
+    /// What is late was offered again: the next time it is waited for longer.
+    pub fn offered_again(&mut self) {
+        self.offers = (self.offers + 1).min(2);
     }
 
     /// Bytes went through the socket.
@@ -208,14 +229,7 @@ impl Session {
                 self.timers.set(Timer::Alive, Due::boot(now, limits::WORKER_ALIVE));
                 Some(Overdue::Ping)
             }
-            Timer::Reoffer if !self.drained => {
-                self.timers.set(Timer::Reoffer, Due::boot(now, limits::WORKER_REOFFER_MIN));
-                self.handle_timeout(now)
-            }
-            Timer::Reoffer => {
-                self.offers = (self.offers + 1).min(2);
-                Some(Overdue::Reoffer)
-            }
+            Timer::Reoffer => Some(Overdue::Reoffer),
         }
     }
 

@@ -59,6 +59,11 @@ impl Worker {
                 self.stalled(now, &id);
             }
             RunNews::Done(input, result) => self.input_given(&input, result),
+            // Its lease left it no time to start: it waits for the next one, as if that had been seen before its launch.
+            RunNews::Ended(end) if end.exit.is_none() && end.lease_expired.is_some() && !entry.row.cancelled => {
+                entry.phase = Phase::Waiting;
+                self.due = true;
+            }
             RunNews::Ended(end) => {
                 let outcome = outcome_of(&end, entry.row.cancelled, entry.must_stop());
                 self.end(&id, outcome, end.written);
@@ -276,13 +281,20 @@ fn outcome_of(end: &End, cancelled: bool, must_stop: bool) -> Outcome {
             }
         };
     };
-    let evidence = || Some(json!({"exit": exit, "escaped": end.escaped, "leaseGeneration": end.lease_expired}));
+    let evidence = || {
+        Some(
+            json!({"exit": exit, "escaped": end.escaped, "leaseGeneration": end.lease_expired, "interrupted": end.interrupted}),
+        )
+    };
     if must_stop && end.lease_expired.is_some() {
         failed(Code::LeaseExpired, "its lease expired and it must not run unsupervised", true, evidence())
     } else if end.timed_out {
         failed(Code::Timeout, "its time was over", true, evidence())
-    } else if end.killed && cancelled {
+    } else if end.killed && (cancelled || !end.interrupted) {
+        // Only a cancel asks a runner for that, also one of an earlier life that is not in the ledger yet.
         Outcome::Cancelled { started: true, exit: Some(exit) }
+    } else if end.killed {
+        failed(Code::ExecutionFailed, "the system ended it before it was through", true, evidence())
     } else {
         Outcome::Completed { exit: Some(exit), value: escaped }
     }

@@ -104,7 +104,9 @@ impl Worker {
             on_lease_expiry: operation.request.on_lease_expiry(),
             note: match outcome {
                 Some(Outcome::Failed { error, .. }) => Some(error.message.clone()),
-                Some(Outcome::Unknown { reason, .. }) => Some(reason.clone()),
+                Some(unknown @ Outcome::Unknown { reason, .. }) => {
+                    Some(std::iter::once(reason.clone()).chain(unknown.known()).collect::<Vec<_>>().join("; "))
+                }
                 _ => None,
             },
         }

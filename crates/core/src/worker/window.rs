@@ -25,6 +25,17 @@ struct Cursor {
     written: u64,
     /// Stands in the ring.
     queued: bool,
+    /// Since when an acknowledgement is awaited, or the last one that moved (boot time).
+    moved: Duration,
+    /// A sent piece whose acknowledgement is timed: its end, and when it went.
+    timed: Option<(u64, Duration)>,
+}
+
+impl Cursor {
+    /// Whether something is written and not acknowledged.
+    const fn waits(&self) -> bool {
+        self.sent > self.acked
+    }
 }
 
 /// Acknowledged output that is not yet durable.
@@ -51,9 +62,9 @@ pub(super) struct Window {
     in_flight: u64,
     /// Bytes that stand ready or are being read.
     ahead: u64,
-    /// A sent piece whose acknowledgement is timed.
-    timed: Option<(Key, u64, Duration)>,
     round_trip: Duration,
+    /// What was sent up to then has arrived: something sent then is acknowledged, and nothing overtakes on a socket.
+    arrived: Duration,
     dirty: BTreeSet<Key>,
 }
 
@@ -99,14 +110,34 @@ impl Window {
     pub fn rewind(&mut self) {
         self.ahead -= self.ready.drain(..).map(|(_, _, piece)| len(&piece)).sum::<u64>();
         self.in_flight = 0;
-        self.timed = None;
         let keys: Vec<Key> = self.streams.keys().cloned().collect();
         for key in keys {
             if let Some(cursor) = self.streams.get_mut(&key) {
-                (cursor.sent, cursor.read) = (cursor.acked, cursor.acked);
+                (cursor.sent, cursor.read, cursor.timed) = (cursor.acked, cursor.acked, None);
             }
             self.enqueue(&key);
         }
+    }
+
+    /// The same with the streams that wait for an acknowledgement since before then. Says whether there were any.
+    pub fn rewind_late(&mut self, before: Duration) -> bool {
+        let late = |(_, cursor): &(&Key, &Cursor)| cursor.waits() && cursor.moved <= before;
+        let keys: Vec<Key> = self.streams.iter().filter(late).map(|(key, _)| key.clone()).collect();
+        let any = !keys.is_empty();
+        for key in keys {
+            self.unready(&key);
+            if let Some(cursor) = self.streams.get_mut(&key) {
+                self.in_flight -= cursor.sent - cursor.acked;
+                (cursor.sent, cursor.read, cursor.timed) = (cursor.acked, cursor.acked, None);
+            }
+            self.enqueue(&key);
+        }
+        any
+    }
+
+    /// Since when an acknowledgement is awaited that did not move for longest.
+    pub fn waits_since(&self) -> Option<Duration> {
+        self.streams.values().filter(|cursor| cursor.waits()).map(|cursor| cursor.moved).min()
     }
 
     /// The relay says where it wants a stream from; its word counts, in either direction. Only after [`Window::rewind`].
@@ -129,14 +160,16 @@ impl Window {
             return false;
         }
         self.in_flight -= offset.min(cursor.sent) - cursor.acked;
-        cursor.acked = offset;
+        (cursor.acked, cursor.moved) = (offset, now.boot);
+        let timed = cursor.timed.take_if(|(end, _)| *end <= offset);
         if offset > cursor.sent {
             // It was sent before a rewind.
             (cursor.sent, cursor.read) = (offset, offset);
             self.unready(&key);
             self.enqueue(&key);
         }
-        if let Some((_, _, at)) = self.timed.take_if(|(timed, end, _)| *timed == key && *end <= offset) {
+        if let Some((_, at)) = timed {
+            self.arrived = self.arrived.max(at);
             let sample = now.boot.saturating_sub(at);
             self.round_trip = if self.round_trip.is_zero() { sample } else { (self.round_trip * 7 + sample) / 8 };
         }
@@ -218,9 +251,12 @@ impl Window {
             Piece::Gap(next) => *next,
             _ => offset + len(&piece),
         };
+        if !cursor.waits() {
+            cursor.moved = now.boot;
+        }
         cursor.sent = end;
         self.in_flight += end - offset;
-        self.timed.get_or_insert((key.clone(), end, now.boot));
+        cursor.timed.get_or_insert((end, now.boot));
         let (run_id, stream) = key;
         let frame = match piece {
             Piece::Bytes(data) => WorkerFrame::ExecOutput { run_id, stream, offset, data },
@@ -234,9 +270,9 @@ impl Window {
         self.ready.is_empty() && self.reads.is_empty() && self.ring.is_empty()
     }
 
-    /// Bytes sent and not acknowledged.
-    pub fn in_flight(&self) -> u64 {
-        self.in_flight
+    /// What was sent up to then has arrived, whatever became of it there (boot time).
+    pub fn arrived(&self) -> Duration {
+        self.arrived
     }
 
     /// Smoothed time from sending a piece to its acknowledgement; zero until there was one.

@@ -159,7 +159,7 @@ fn a_revoked_device_has_no_living_operations() {
     desk.mood = Mood::Prompt;
     desk.answer_all();
     assert_eq!(desk.closes[&socket], REVOKED);
-    let reason = "the device was revoked".into();
+    let reason = "the device was revoked; what it was running may go on there".into();
     assert_eq!(desk.outcome(&sent), Some(Outcome::Unknown { reason, evidence: None }));
     assert_eq!(desk.outcome(&desk.id(waits)), not_started());
     let late = desk.start_with(|_| {});

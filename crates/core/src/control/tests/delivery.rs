@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::desk::*;
 use crate::code::Code;
+use crate::id::OperationId;
 use crate::limits;
-use crate::operation::{Failure, Outcome, State};
+use crate::operation::{Failure, Outcome, Request, State};
 use crate::wire::worker::{ControlFrame, WorkerFrame};
 
 #[test]
@@ -226,4 +227,97 @@ fn a_long_queue_comes_to_a_worker_in_the_order_of_its_admission() {
         }
     }
     assert_eq!(told, names);
+}
+
+fn states(desk: &Desk, ids: &[OperationId]) -> Vec<State> {
+    ids.iter().map(|id| desk.record(id).state).collect()
+}
+
+#[test]
+fn input_that_expires_takes_what_was_written_after_it_with_it() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (id, run) = desk.running(socket);
+    let (other_id, other) = desk.running(socket);
+    desk.close(socket);
+    let first = desk.input(&run, "a");
+    desk.pass(TTL / 2);
+    let rest = ["b", "c"].map(|text| desk.input(&run, text));
+    let elsewhere = desk.input(&other, "x");
+    desk.pass(TTL / 2);
+    assert_eq!(states(&desk, &[first, rest[0].clone(), rest[1].clone()]), [State::Expired; 3]);
+    let socket = desk.live_knowing(1, &[(&id, State::Running), (&other_id, State::Running)]);
+    assert_eq!(desk.told(socket), ["ready 120000", "stdin x"]);
+    assert_eq!(desk.record(&elsewhere).state, State::Queued);
+    // What is written from then on is another matter.
+    desk.input(&run, "d");
+    assert_eq!(desk.told(socket), ["stdin d"]);
+}
+
+#[test]
+fn input_that_is_refused_leaves_no_hole_before_what_waits_or_is_being_admitted() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (_, run) = desk.running(socket);
+    let first = desk.input(&run, "a");
+    desk.read(socket);
+    let second = desk.input(&run, "b");
+    desk.mood = Mood::Slow;
+    let request = Request::ExecStdin { data: bytes::Bytes::from_static(b"c"), close: false };
+    let ask = desk.start_with(|start| (start.run_id, start.request) = (Some(run.clone()), request));
+    let failure = Failure::nothing_done(Code::StorageFull, "full");
+    desk.say(socket, WorkerFrame::OperationRejected { request_id: first.clone(), failure });
+    desk.mood = Mood::Prompt;
+    desk.answer_all();
+    let third = desk.id(ask);
+    assert_eq!(states(&desk, &[first.clone(), second.clone(), third]), [State::Failed; 3]);
+    assert_eq!(desk.told(socket), [""; 0]);
+    let Some(Outcome::Failed { error, started: false, .. }) = desk.outcome(&second) else { panic!() };
+    assert_eq!((error.code, error.retryable), (Code::StorageFull, true));
+    let ends: Vec<_> = desk.committed.iter().filter(|change| change.contains("failed")).cloned().collect();
+    assert_eq!(ends[..2], [&second, &first].map(|id| format!("End({id}, failed, key freed)")), "the last first");
+    desk.input(&run, "d");
+    assert_eq!(desk.told(socket), ["stdin d"]);
+}
+
+#[test]
+fn an_end_that_is_told_again_ends_nothing_that_was_written_since() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (_, run) = desk.running(socket);
+    let first = desk.input(&run, "a");
+    desk.read(socket);
+    desk.mood = Mood::Slow;
+    let error = Failure::nothing_done(Code::Unavailable, "not taken");
+    let outcome = Outcome::Failed { error, started: false, evidence: None };
+    let told = WorkerFrame::OperationCompleted { request_id: first, outcome };
+    desk.say(socket, told.clone());
+    let request = Request::ExecStdin { data: bytes::Bytes::from_static(b"b"), close: false };
+    let ask = desk.start_with(|start| (start.run_id, start.request) = (Some(run.clone()), request));
+    desk.say(socket, told);
+    desk.mood = Mood::Prompt;
+    desk.answer_all();
+    assert_eq!(states(&desk, &[desk.id(ask)]), [State::Queued]);
+    assert!(desk.told(socket).contains(&"stdin b".into()));
+}
+
+#[test]
+fn input_names_the_one_before_it_as_long_as_that_may_still_fail() {
+    let mut desk = Desk::new();
+    let socket = desk.live(1);
+    let (_, run) = desk.running(socket);
+    let ids = ["a", "b"].map(|text| desk.input(&run, text));
+    let after = |frames: Vec<ControlFrame>| -> Vec<Option<OperationId>> {
+        let of = |frame| if let ControlFrame::Operation(operation) = frame { Some(operation.after) } else { None };
+        frames.into_iter().filter_map(of).collect()
+    };
+    assert_eq!(after(desk.read(socket)), [None, Some(ids[0].clone())]);
+    for id in &ids {
+        let outcome = Outcome::Completed { exit: None, value: None };
+        desk.say(socket, WorkerFrame::OperationReceived { request_id: id.clone() });
+        desk.say(socket, WorkerFrame::OperationCompleted { request_id: id.clone(), outcome });
+    }
+    desk.input(&run, "c");
+    desk.start("other");
+    assert_eq!(after(desk.read(socket)), [None, None]);
 }

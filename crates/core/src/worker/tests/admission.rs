@@ -236,3 +236,92 @@ fn a_cancelled_session_ends_what_runs_and_what_would_come() {
     assert_eq!(rig.outcome(3), Outcome::Cancelled { started: false, exit: None });
     assert_eq!(rig.launched(), None);
 }
+
+#[test]
+fn a_refusal_of_what_came_on_an_earlier_connection_is_not_said_on_the_next_one() {
+    let mut rig = Rig::live();
+    rig.holding = true;
+    rig.send(exec(1));
+    rig.lose();
+    rig.open();
+    rig.request(2, &[1], &[]);
+    assert_eq!(rig.held.len(), 2, "the admission, and what the relay asks");
+    rig.failing = Some(LedgerError::Full);
+    rig.commit_next();
+    rig.failing = None;
+    rig.release();
+    assert_eq!(rig.kinds(), ["recovery_state", "recovery_complete"], "that it is not there says enough");
+    rig.pass(S);
+    rig.send(exec(1));
+    assert_eq!(rig.kinds(), ["operation_received"]);
+}
+
+#[test]
+fn whoever_cancels_everything_cancels_what_is_being_admitted_too() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.holding = true;
+    rig.send(exec(2));
+    rig.tell(Input::CancelAll);
+    rig.tell(Input::Stop);
+    rig.release();
+    assert_eq!((rig.asks(1), rig.launched()), (vec![Ask::Kill {}], None));
+    rig.restart();
+    assert_eq!(rig.launched(), None);
+    assert_eq!(rig.outcome(2), Outcome::Cancelled { started: false, exit: None });
+}
+
+#[test]
+fn a_worker_that_stops_takes_nothing_more_and_hears_of_it_again_when_it_is_wanted() {
+    let mut rig = Rig::live();
+    rig.send(asked(3, None, &json!({"type": "create_project_branch", "path": "p", "branch": "b"})));
+    rig.tell(Input::Stop);
+    rig.send(exec(1));
+    assert_eq!(
+        rig.kinds().iter().filter(|kind| **kind != "operation_state").collect::<Vec<_>>(),
+        [&"operation_received"]
+    );
+    assert!(rig.ledger.row(&op(1)).is_none());
+    let socket = rig.socket;
+    rig.tell(Input::Start);
+    assert!(rig.has(&Output::Drop(socket)), "the relay takes it for sent");
+    rig.open();
+    let frames = rig.recover(2, &[1, 3], &[]);
+    let WorkerFrame::RecoveryState { operations, .. } = &frames[0] else { panic!("{frames:?}") };
+    assert_eq!(operations.iter().map(|report| report.request_id.clone()).collect::<Vec<_>>(), [op(3)]);
+    rig.send(exec(1));
+    assert!(rig.launched().is_some());
+}
+
+#[test]
+fn input_behind_one_that_was_not_taken_is_not_taken_either() {
+    let behind = |n: u8| Operation { after: Some(op(n - 1)), ..input(n, 1, "YQ==") };
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.asks(1);
+    // Both on their way to the ledger, which has room again for the second one.
+    rig.holding = true;
+    rig.send(input(2, 1, "YQ=="));
+    rig.send(behind(3));
+    rig.failing = Some(LedgerError::Full);
+    rig.commit_next();
+    rig.failing = None;
+    rig.commit_next();
+    rig.settle();
+    // That one's end is not committed yet when the next one comes.
+    rig.send(behind(4));
+    rig.release();
+    assert_eq!(rig.asks(1), []);
+    assert!(matches!(rig.outcome(3), Outcome::Failed { started: false, .. }), "{:?}", rig.outcome(3));
+    rig.written();
+    // And what comes behind that.
+    rig.pass(S);
+    rig.send(behind(4));
+    assert_eq!(refusal(&rig.written()), Code::Unavailable);
+    // One that was not sent, or was sent to another ledger.
+    rig.send(behind(9));
+    assert_eq!(refusal(&rig.written()), Code::Unavailable);
+    rig.send(input(5, 1, "YQ=="));
+    rig.send(behind(6));
+    assert_eq!(rig.asks(1).len(), 2);
+}

@@ -141,3 +141,36 @@ fn a_lease_that_ends_while_a_start_is_committed_stops_the_start() {
     let launch = rig.launched().unwrap();
     assert_eq!((launch.attempt, launch.lease), (2, Some(lease(&rig, 1, S * 120))));
 }
+
+#[test]
+fn what_its_lease_left_no_time_to_start_waits_for_the_next_one() {
+    for attached in [false, true] {
+        let mut rig = Rig::live();
+        rig.send(supervised(1));
+        assert_eq!(rig.launched().unwrap().attempt, 1);
+        rig.sleep(S * 200);
+        if attached {
+            rig.attach(1, 1, 0);
+        }
+        let end = End { exit: None, not_started: Some("no lease".into()), lease_expired: Some(0), ..ended(0, 0) };
+        rig.run(1, 1, RunNews::Ended(end));
+        assert_eq!(rig.launched(), None);
+        rig.lose();
+        rig.open();
+        rig.recover(2, &[1], &[]);
+        let launch = rig.launched().unwrap();
+        assert_eq!((launch.attempt, launch.lease), (2, Some(lease(&rig, 1, S * 120))));
+        assert!(rig.has(&Output::Remove(run(1), 1)));
+        rig.attach(1, 2, 0);
+        rig.run(1, 2, RunNews::Ended(ended(0, 0)));
+        assert_eq!(rig.outcome(1), completed(0));
+    }
+    // Cancelled meanwhile, it never starts.
+    let mut rig = Rig::live();
+    rig.send(supervised(1));
+    rig.sleep(S * 200);
+    rig.cancel(1);
+    let end = End { exit: None, not_started: Some("no lease".into()), lease_expired: Some(0), ..ended(0, 0) };
+    rig.run(1, 1, RunNews::Ended(end));
+    assert_eq!(rig.outcome(1), Outcome::Cancelled { started: false, exit: None });
+}

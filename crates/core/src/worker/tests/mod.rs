@@ -43,6 +43,7 @@ fn asked(n: u8, run_of: Option<u8>, request: &serde_json::Value) -> Operation {
         session_id: Some("s".into()),
         role: crate::policy::Role::Operator,
         client: None,
+        after: None,
         request: serde_json::from_value(request.clone()).unwrap(),
     }
 }
@@ -70,6 +71,7 @@ fn ended(code: i32, stdout: u64) -> End {
         not_started: None,
         timed_out: false,
         killed: false,
+        interrupted: false,
         lease_expired: None,
         dropped: 0,
         escaped: Vec::new(),

@@ -296,3 +296,76 @@ fn what_is_over_leaves_no_offset_behind_and_nothing_of_it_is_trimmed_after_it_is
     assert!(!rig.has(&Output::Trim(run(1), 1, Stream::Stdout, PIECE)));
     assert!(rig.ledger.offsets.is_empty());
 }
+
+#[test]
+fn what_is_lost_of_one_run_is_offered_again_however_much_another_one_is_acknowledged() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.started(exec(2));
+    rig.run(1, 1, RunNews::Ended(ended(0, 10)));
+    grew(&mut rig, 2, 40 * PIECE);
+    assert_eq!(rig.output().len(), 41);
+    for n in 1..=2 {
+        rig.ack(2, n * PIECE);
+        assert_eq!(rig.output(), []);
+        rig.pass_live(S);
+    }
+    rig.ack(2, 3 * PIECE);
+    rig.spool();
+    let frames = rig.written();
+    assert_eq!(frames.iter().map(kind).collect::<Vec<_>>(), ["exec_exit", "exec_output"], "and nothing of the other");
+    rig.ack(2, 4 * PIECE);
+    assert_eq!(rig.output(), [], "once, until it is late again");
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(1) });
+    rig.ack(1, 10);
+    for n in 5..=20 {
+        rig.ack(2, n * PIECE);
+        rig.pass_live(S);
+        assert_eq!(rig.output(), []);
+    }
+}
+
+#[test]
+fn an_offset_that_could_not_be_kept_is_not_written_after_its_run_was_forgotten() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    grew(&mut rig, 1, PIECE);
+    rig.output();
+    rig.run(1, 1, RunNews::Ended(ended(0, PIECE)));
+    rig.written();
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(1) });
+    rig.holding = true;
+    rig.ack(1, PIECE / 2);
+    rig.pass(limits::WORKER_OFFSETS_EVERY);
+    assert_eq!(rig.held.len(), 1, "the offset");
+    rig.ack(1, PIECE);
+    rig.failing = Some(LedgerError::Full);
+    rig.commit_next();
+    rig.failing = None;
+    rig.pass(limits::WORKER_OFFSETS_EVERY);
+    rig.release();
+    rig.pass(S * 3);
+    assert!(rig.has(&Output::Remove(run(1), 1)) && rig.ledger.offsets.is_empty());
+    assert!(rig.take(|output| matches!(output, Output::Trim(..)).then_some(())).is_none());
+}
+
+#[test]
+fn what_is_lost_is_offered_again_also_before_a_socket_that_is_never_empty() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.started(exec(2));
+    grew(&mut rig, 1, PIECE);
+    assert_eq!(rig.output(), [(1, 0, PIECE)]);
+    let mut again = Vec::new();
+    for n in 1..=4 {
+        grew(&mut rig, 2, n * PIECE);
+        let sent = rig.output();
+        assert!(sent.contains(&(2, (n - 1) * PIECE, PIECE)));
+        again.extend(sent.contains(&(1, 0, PIECE)).then_some(n));
+        // It went after the other's piece and is here: so was that.
+        rig.ack(2, n * PIECE);
+        rig.pass(S);
+        rig.tell(Input::Traffic(rig.socket, Traffic { read: 2, written: 900, drained: false }));
+    }
+    assert_eq!(again, [3]);
+}

@@ -193,3 +193,27 @@ fn stopping_closes_the_connection_and_leaves_runs_to_their_runners() {
     rig.restart();
     assert!(rig.has(&Output::Attach(run(1), 1)));
 }
+
+#[test]
+fn a_relay_that_went_back_hears_that_the_output_of_what_is_over_is_gone_before_its_end() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.run(1, 1, RunNews::Ended(ended(0, 10)));
+    assert_eq!(rig.output(), [(1, 0, 10)]);
+    rig.ack(1, 10);
+    rig.say(ControlFrame::ExecTerminalAck { run_id: run(1) });
+    assert!(rig.has(&Output::Remove(run(1), 1)));
+    rig.lose();
+    rig.open();
+    let frames = rig.recover(2, &[1], &[(1, 4)]);
+    let gap = WorkerFrame::ExecGap { run_id: run(1), stream: Stream::Stdout, offset: 4, next_offset: 10 };
+    assert_eq!(
+        frames.iter().map(kind).collect::<Vec<_>>(),
+        ["recovery_state", "exec_gap", "exec_exit", "recovery_complete"]
+    );
+    assert_eq!(frames[1], gap);
+    rig.lose();
+    rig.open();
+    let kinds: Vec<_> = rig.recover(3, &[1], &[(1, 10)]).iter().map(kind).collect();
+    assert_eq!(kinds, ["recovery_state", "exec_exit", "recovery_complete"], "all of it is there");
+}

@@ -83,6 +83,21 @@ fn a_runner_that_is_gone_makes_it_unknown_for_good_with_what_is_known() {
 }
 
 #[test]
+fn people_are_told_what_is_known_of_an_end_that_nobody_knows() {
+    let gone = RunNews::Gone {
+        written: streams(0),
+        evidence: json!({"runner": "gone", "left": {"scope_ended": false, "group_ended": true, "ended": [], "living": [7, 8]}}),
+    };
+    let mut rig = Rig::live();
+    rig.started(exec(2));
+    rig.run(2, 1, gone);
+    let told = "its runner is gone and left no word of how it ended; processes of it that still live: 7, 8; \
+                what had left its group is not known";
+    let snapshot = rig.worker.snapshot(rig.now);
+    assert_eq!(snapshot.living.iter().find(|shown| shown.id == op(2)).unwrap().note.as_deref(), Some(told));
+}
+
+#[test]
 fn what_never_started_is_failed_or_cancelled_and_never_unknown() {
     let mut rig = Rig::live();
     let failure = Failure::nothing_done(Code::Unavailable, "no runner");
@@ -108,6 +123,40 @@ fn a_cancelled_run_that_ended_by_itself_is_completed() {
     rig.cancel(1);
     rig.run(1, 1, RunNews::Ended(ended(0, 0)));
     assert_eq!(rig.outcome(1), completed(0));
+}
+
+#[test]
+fn a_run_that_something_else_ended_is_never_completed_whatever_its_program_said() {
+    let killed = |code, interrupted| End { killed: true, interrupted, ..ended(code, 0) };
+    for code in [0, 143] {
+        let mut rig = Rig::live();
+        rig.started(exec(1));
+        rig.restart();
+        rig.run(1, 1, RunNews::Ended(killed(code, true)));
+        let Outcome::Failed { error, started: true, evidence: Some(evidence) } = rig.outcome(1) else {
+            panic!("{:?}", rig.outcome(1))
+        };
+        assert_eq!((error.code, error.retryable), (Code::ExecutionFailed, false));
+        assert_eq!((&evidence["interrupted"], &evidence["exit"]["code"]), (&json!(true), &json!(code)));
+    }
+    // A cancelled one whose runner could only be reached by a signal.
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.cancel(1);
+    rig.run(1, 1, RunNews::Ended(killed(143, true)));
+    assert_eq!(rig.outcome(1), Outcome::Cancelled { started: true, exit: Some(exit(143)) });
+}
+
+#[test]
+fn a_cancel_that_reached_the_runner_and_not_the_ledger_is_one() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.holding = true;
+    rig.cancel(1);
+    assert_eq!(rig.asks(1), [Ask::Kill {}]);
+    rig.restart();
+    rig.run(1, 1, RunNews::Ended(End { killed: true, ..ended(0, 0) }));
+    assert_eq!(rig.outcome(1), Outcome::Cancelled { started: true, exit: Some(exit(0)) });
 }
 
 #[test]

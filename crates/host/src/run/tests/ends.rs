@@ -48,7 +48,7 @@ async fn a_kill_ends_the_tree_and_what_left_it_and_says_so() {
     let pids: Vec<u32> = text(&folder, Stream::Stdout).lines().map(|line| line.parse().unwrap()).collect();
     attached.asker().ask(&Ask::Kill {}).await.unwrap();
     let end = ended(&folder).await;
-    assert_eq!((end.killed, end.exit.unwrap().signal), (true, Some(9)));
+    assert_eq!((end.killed, end.interrupted, end.exit.unwrap().signal), (true, false, Some(9)));
     assert_eq!(end.escaped.len(), 1);
     let escaped = end.escaped[0];
     let in_tree = pids.into_iter().find(|pid| *pid != escaped).unwrap();
@@ -101,7 +101,8 @@ async fn a_runner_that_is_asked_to_end_ends_its_program_and_says_so() {
     let folder = home.sh("sleep 1000", |_| {}).await;
     let Found::Lives(identity) = look(&folder).unwrap() else { panic!() };
     kill(identity.pid, Signal::SIGTERM);
-    assert!(ended(&folder).await.killed);
+    let end = ended(&folder).await;
+    assert_eq!((end.killed, end.interrupted), (true, true));
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ pub(super) fn living(row: &rusqlite::Row<'_>) -> Result<(Row, u64), StoreError> 
         session_id: row.get(2)?,
         role: word(row.get(3)?)?,
         client: row.get(4)?,
+        after: None,
         request: from_json(&row.get::<_, String>(5)?)?,
     };
     let living = Row {

@@ -102,6 +102,12 @@ impl Machine {
         self.runs.power_off(truth);
     }
 
+    /// Every runner is asked to end by the system; its worker with them.
+    pub(super) fn log_out(&mut self, t: Duration, away: Duration) {
+        self.runs.interrupt(self.clock.peek(t));
+        self.kill(t, away);
+    }
+
     /// The ledger is found damaged at the next start and set aside.
     pub(super) fn lose_ledger(&mut self, t: Duration, away: Duration) {
         self.kill(t, away);

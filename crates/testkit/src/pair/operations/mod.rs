@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_core::control::fake::Segment;
+use holdfast_core::id::OperationId;
 use holdfast_core::operation::{Kind, OnLeaseExpiry, Outcome};
 use holdfast_core::worker::Input;
 use rand::rngs::SmallRng;
@@ -70,6 +71,13 @@ impl Pair {
         self.truth.strike("worker killed");
         self.machine.kill(self.t, away);
         self.net.kill(0, self.t);
+    }
+
+    /// The machine's user is logged out, which ends what runs; its worker is back after `away`.
+    pub fn log_out(&mut self, away: Duration) {
+        self.truth.strike("logged out");
+        self.machine.log_out(self.t, away);
+        self.settle();
     }
 
     /// The machine loses its power.
@@ -204,16 +212,31 @@ impl Pair {
                 self.judge_output(run, row, outcome);
             }
         }
+        self.judge_inputs();
         tally.extend(self.truth.struck.iter().map(|(what, times)| ((*what).to_owned(), *times)));
         tally
     }
 
-    fn judge_end(
-        &self,
-        id: &holdfast_core::id::OperationId,
-        operation: &holdfast_core::operation::Operation,
-        outcome: &Outcome,
-    ) {
+    /// Input that was not given has nothing behind it that was accepted before that was known, and given.
+    fn judge_inputs(&self) {
+        let given = |id: &OperationId| self.truth.given.contains_key(id);
+        let inputs = || self.relay.store.rows.iter().filter(|(_, row)| row.record.operation.kind().is_input());
+        for (hole, row) in inputs().filter(|(id, _)| !given(id)) {
+            let untaken =
+                matches!(row.record.outcome, Some(Outcome::Expired {} | Outcome::Failed { started: false, .. }));
+            let Some(known) = self.relay.ended_at.get(hole).filter(|_| untaken) else { continue };
+            let behind = inputs().filter(|(id, later)| {
+                later.record.operation.run_id == row.record.operation.run_id
+                    && later.record.order > row.record.order
+                    && self.relay.accepted_at.get(id).is_some_and(|at| at < known)
+            });
+            for (id, _) in behind {
+                assert!(!given(id), "{id} was given, and {hole} before it was not");
+            }
+        }
+    }
+
+    fn judge_end(&self, id: &OperationId, operation: &holdfast_core::operation::Operation, outcome: &Outcome) {
         let (kind, truth) = (operation.kind(), &self.truth);
         let begun = truth.begun.get(id).copied().unwrap_or(0) + truth.given.get(id).copied().unwrap_or(0);
         match outcome {
@@ -221,6 +244,7 @@ impl Pair {
                 assert!(begun >= 1 || kind == Kind::WorkspaceConfig, "{id} is said to be done");
                 if kind.is_run() {
                     let end = truth.ends.get(id).expect("a program that ended");
+                    assert!(!end.killed, "{id} was killed and is said to be done");
                     assert_eq!(end.exit, *exit, "{id} has another program's exit");
                     let stop = operation.request.on_lease_expiry() == OnLeaseExpiry::Stop;
                     assert!(!(stop && end.lease_expired.is_some()), "{id} was killed by its lease");
@@ -230,6 +254,8 @@ impl Pair {
             | Outcome::Expired {}
             | Outcome::Failed { started: false, .. } => {
                 assert_eq!(begun, 0, "{id} is said not to have started: {outcome:?}");
+                let may_be_repeated = !matches!(outcome, Outcome::Failed { error, .. } if !error.retryable);
+                assert!(may_be_repeated || !kind.is_run(), "{id} was never begun, and is given up: {outcome:?}");
             }
             Outcome::Cancelled { started: true, .. } | Outcome::Failed { started: true, .. } => {
                 assert!(begun >= 1, "{id} is said to have started: {outcome:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_core::control::fake::Store;
 use holdfast_core::control::{
-    Accepted, AskId, Change, Control, Input, Output, Refused, SessionCancel, SocketId, Start, Ticket,
+    Accepted, AskId, Change, Control, Input, Note, Output, Refused, SessionCancel, SocketId, Start, Ticket,
 };
 use holdfast_core::id::OperationId;
 use holdfast_core::operation::Request;
@@ -56,6 +56,10 @@ pub(super) struct Relay {
     asks: u64,
     /// What was accepted, by key.
     pub(super) accepted: BTreeMap<u32, OperationId>,
+    /// When each was accepted.
+    pub(super) accepted_at: BTreeMap<OperationId, Duration>,
+    /// When the end of each was known here, unless the process died just then.
+    pub(super) ended_at: BTreeMap<OperationId, Duration>,
     hangups: Vec<Conn>,
     pongs: Vec<(Conn, u64)>,
 }
@@ -74,6 +78,8 @@ impl Relay {
             wishes: Vec::new(),
             asks: 0,
             accepted: BTreeMap::new(),
+            accepted_at: BTreeMap::new(),
+            ended_at: BTreeMap::new(),
             hangups: Vec::new(),
             pongs: Vec::new(),
         };
@@ -277,6 +283,7 @@ impl Relay {
                 let (wish, _) = self.wishes.remove(at);
                 if let (Wish::Start { key, .. }, Ok(Accepted::Operation(id))) = (wish, answer) {
                     assert!(self.store.rows.contains_key(&id), "accepted before it was committed");
+                    self.accepted_at.entry(id.clone()).or_insert(t);
                     self.accepted.insert(key, id);
                 }
             }
@@ -291,6 +298,7 @@ impl Relay {
                     net.close(t, conn, Side::Relay);
                 }
             }
+            Output::Note(Note::Ended { id, .. }) => _ = self.ended_at.entry(id).or_insert(t),
             Output::Changed { .. } | Output::Note(_) => {}
         }
     }

@@ -46,6 +46,8 @@ struct Program {
     lease: Option<Lease>,
     /// Asked to end.
     killed: Option<Duration>,
+    /// Not by the worker but by the system.
+    interrupted: bool,
 }
 
 impl Program {
@@ -114,6 +116,17 @@ impl Runs {
         }
     }
 
+    /// The system asks every runner to end, as at a log-out; whoever was asked before ends for that.
+    pub(super) fn interrupt(&mut self, now: Now) {
+        for program in
+            self.folders.values_mut().filter(|folder| folder.claimed).filter_map(|folder| folder.program.as_mut())
+        {
+            if program.killed.is_none() {
+                (program.killed, program.interrupted) = (Some(now.awake + Duration::from_millis(30)), true);
+            }
+        }
+    }
+
     pub(super) fn launch(&mut self, now: Now, operation: &Operation, attempt: u32, lease: Option<Lease>) {
         let run = operation.run_id.clone().expect("a run has a run id");
         let supervised = operation.request.on_lease_expiry() == OnLeaseExpiry::Stop;
@@ -126,7 +139,7 @@ impl Runs {
             return self.found(&(run, attempt));
         }
         folder.spawned = Some(now.awake + wait);
-        folder.program = Some(Program { began: Duration::ZERO, lasts, bytes, lease, killed: None });
+        folder.program = Some(Program { began: Duration::ZERO, lasts, bytes, lease, killed: None, interrupted: false });
         self.watched.insert((run, attempt));
     }
 
@@ -272,6 +285,26 @@ impl Runs {
             return;
         }
         folder.claimed = true;
+        let lease = folder.program.as_ref().and_then(|program| program.lease);
+        if let Some(lease) = lease.filter(|lease| lease.until.is_some_and(|until| until <= now.boot)) {
+            // The machine slept between its launch and its start.
+            truth.strike("lease over before the start");
+            folder.program = None;
+            let end = End {
+                exit: None,
+                written: Streams::new(),
+                not_started: Some("its lease was over".into()),
+                timed_out: false,
+                killed: false,
+                interrupted: false,
+                lease_expired: Some(lease.generation),
+                dropped: 0,
+                escaped: Vec::new(),
+                at: now.boot.as_millis() as u64,
+            };
+            folder.end = Some(end.clone());
+            return self.tell(tried.clone(), RunNews::Ended(end));
+        }
         if let Some(program) = &mut folder.program {
             program.began = now.awake;
         }
@@ -298,10 +331,11 @@ impl Runs {
         folder.written = written;
         truth.written.insert(tried.0.clone(), written);
         if over {
-            let killed = expired.is_some() || program.killed.is_some_and(|at| at < program.began + program.lasts);
+            let killed = expired.is_none() && program.killed.is_some_and(|at| at < program.began + program.lasts);
+            let cut_off = killed || expired.is_some();
             let end = End {
                 exit: Some(Exit {
-                    code: Some(if killed { 143 } else { 3 }),
+                    code: Some(if cut_off { 143 } else { 3 }),
                     signal: None,
                     started_at: 1,
                     ended_at: now.boot.as_millis() as u64,
@@ -310,6 +344,7 @@ impl Runs {
                 not_started: None,
                 timed_out: false,
                 killed,
+                interrupted: killed && program.interrupted,
                 lease_expired: expired.map(|lease| lease.generation),
                 dropped: 0,
                 escaped: Vec::new(),

@@ -17,7 +17,7 @@ use super::{Pair, Wish};
 pub struct Weather {
     /// Processes of either side die and come back.
     pub deaths: bool,
-    /// The power goes.
+    /// The power goes, or whoever is logged in.
     pub power: bool,
     /// A ledger is lost.
     pub ledgers: bool,
@@ -43,6 +43,7 @@ enum Event {
     KillWorker(Duration),
     KillRelay(Duration),
     PowerOff(Duration),
+    LogOut(Duration),
     LoseLedger(Duration),
     Disk { relay: bool, full: bool },
     AnnounceSleep,
@@ -71,6 +72,7 @@ impl Weather {
                 Event::KillWorker(away) => pair.kill_worker(away),
                 Event::KillRelay(away) => pair.kill_relay(away),
                 Event::PowerOff(away) => pair.power_off(away),
+                Event::LogOut(away) => pair.log_out(away),
                 Event::LoseLedger(away) => pair.lose_ledger(away),
                 Event::Disk { relay, full } => pair.fill_disk(relay, full),
                 Event::AnnounceSleep => pair.tell(Input::SleepAnnounced),
@@ -130,6 +132,7 @@ impl Weather {
                 }
                 9 if self.deaths => plan.push((at, Event::KillRelay(lasting))),
                 10 if self.ledgers && rng.random() => plan.push((at, Event::LoseLedger(lasting))),
+                10 if self.power && rng.random() => plan.push((at, Event::LogOut(lasting))),
                 10 if self.power => plan.push((at, Event::PowerOff(lasting))),
                 11..=12 if self.disks => {
                     let relay = rng.random();

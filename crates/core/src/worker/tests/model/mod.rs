@@ -65,6 +65,10 @@ enum Op {
     Exit {
         at: usize,
     },
+    /// The system ends its runner.
+    Interrupt {
+        at: usize,
+    },
     Kill {
         at: usize,
     },
@@ -109,6 +113,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => at().prop_map(|at| Op::NoClaim { at }),
         4 => (at(), 1u16..3000).prop_map(|(at, bytes)| Op::Write { at, bytes }),
         4 => at().prop_map(|at| Op::Exit { at }),
+        1 => at().prop_map(|at| Op::Interrupt { at }),
         1 => at().prop_map(|at| Op::Kill { at }),
         3 => (at(), any::<bool>()).prop_map(|(at, fails)| Op::Perform { at, fails }),
         1 => Just(Op::Lose),

@@ -13,6 +13,7 @@ struct Folder {
     void: bool,
     claimed: bool,
     alive: bool,
+    interrupted: bool,
     written: u64,
     end: Option<End>,
     given: BTreeSet<OperationId>,
@@ -130,6 +131,12 @@ impl World {
             Op::Exit { at } => {
                 if let Some(tried) = self.alive(at) {
                     self.exit(&tried, false);
+                }
+            }
+            Op::Interrupt { at } => {
+                if let Some(tried) = self.alive(at) {
+                    self.folders.get_mut(&tried).unwrap().interrupted = true;
+                    self.exit(&tried, true);
                 }
             }
             Op::Kill { at } => {
@@ -292,7 +299,7 @@ impl World {
     fn exit(&mut self, tried: &Try, killed: bool) {
         let folder = self.folders.get_mut(tried).unwrap();
         folder.alive = false;
-        folder.end = Some(End { killed, ..ended(3, folder.written) });
+        folder.end = Some(End { killed, interrupted: folder.interrupted, ..ended(3, folder.written) });
         self.found(tried);
     }
 
@@ -423,6 +430,9 @@ impl World {
             let id = &row.operation.request_id;
             let ran = self.executed.get(id).copied().unwrap_or(0);
             match &row.outcome {
+                Some(Outcome::Completed { .. }) if self.was_killed(row) => {
+                    panic!("killed, and said to be done: {row:?}")
+                }
                 Some(Outcome::Unknown { .. }) if row.operation.kind().is_run() => assert_eq!(ran, 1, "not started"),
                 Some(Outcome::Completed { .. }) if !row.operation.kind().is_input() => assert!(ran >= 1),
                 Some(Outcome::Failed { started: false, .. } | Outcome::Cancelled { started: false, .. }) => {
@@ -438,6 +448,14 @@ impl World {
             assert!(self.rig.ledger.row(id).is_some(), "an acknowledged operation was lost");
         }
         assert!(self.rig.worker.snapshot(self.rig.now).living.len() <= limits::OPERATIONS_HELD_MAX);
+    }
+
+    fn was_killed(&self, row: &Row) -> bool {
+        let end = |((run, attempt), folder): (&Try, &Folder)| {
+            let its = Some(run) == row.operation.run_id.as_ref() && *attempt == row.attempt;
+            its && folder.end.as_ref().is_some_and(|end| end.killed)
+        };
+        row.operation.kind().is_run() && self.folders.iter().any(end)
     }
 
     /// A relay is there, commits are made, and runners start.

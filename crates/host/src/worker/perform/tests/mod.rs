@@ -72,6 +72,7 @@ impl Stage {
             session_id: None,
             role: Role::Owner,
             client: None,
+            after: None,
             request,
         };
         // Whoever performs does so in a task.
