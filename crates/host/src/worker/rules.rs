@@ -20,7 +20,7 @@ pub(super) struct Rules {
     pub(super) executor: Arc<LocalExecutor>,
     forward: watch::Receiver<ForwardConfig>,
     /// Where the relay in this process listens.
-    relay_port: Option<u16>,
+    relay_port: watch::Receiver<Option<u16>>,
     /// There the local API says where it listens.
     dirs: Dirs,
 }
@@ -30,7 +30,7 @@ impl Rules {
         Rules {
             executor: Arc::clone(&options.executor),
             forward: options.forward.clone(),
-            relay_port: options.relay_port,
+            relay_port: options.relay_port.clone(),
             dirs: options.dirs.clone(),
         }
     }
@@ -40,7 +40,8 @@ impl Rules {
         self.executor.judge(operation)?;
         match operation.request {
             Request::PortForwardConnect { port } => {
-                let own: Vec<u16> = self.relay_port.into_iter().chain(api::port(&self.dirs)).collect();
+                let relay = *self.relay_port.borrow();
+                let own: Vec<u16> = relay.into_iter().chain(api::port(&self.dirs)).collect();
                 forward_allowed(port, &self.forward.borrow(), &own)
             }
             _ => Ok(()),

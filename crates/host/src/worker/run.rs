@@ -52,6 +52,8 @@ pub(super) enum Event {
     Run(RunId, u32, RunNews),
     Piece(RunId, Stream, u64, Piece),
     Performed(OperationId, Result<Value, Failure>),
+    /// What runs and no operation knows is over, or has had its time.
+    NoStrays,
 }
 
 struct Shell {
@@ -77,6 +79,9 @@ struct Shell {
     /// When the disk is to be looked at next.
     look_at_disk: Duration,
     swept_at: Option<Duration>,
+    /// Strays are being ended, and whether a start waits for that: a relay that sees a new ledger takes everything for over
+    /// that it sent to the old one.
+    held: Option<bool>,
 }
 
 /// Opens the ledger and starts the worker's task; the worker itself rests until [`WorkerHandle::start`], and tends at once
@@ -107,7 +112,6 @@ pub(crate) fn spawn(options: WorkerOptions, observer: Arc<dyn WorkerObserver>) -
         run::folder(&runs, run, living.row.attempt).file_name().map(ToOwned::to_owned)
     });
     let strays = strays::find(&runs, &tries_known.collect()).map_err(files::FileError::io(&runs))?;
-    tokio::spawn(strays::end(strays));
 
     let rules = Arc::new(Rules::new(&options));
     let settings = Settings { runtime: RuntimeId::mint(random), host: rules.host() };
@@ -115,6 +119,15 @@ pub(crate) fn spawn(options: WorkerOptions, observer: Arc<dyn WorkerObserver>) -
     let now = turns.now();
     let machine = Worker::new(now, settings, stored, rand::random());
     let (events, inbox) = mpsc::unbounded_channel();
+    let held = (!strays.is_empty()).then_some(false);
+    if held.is_some() {
+        let events = events.clone();
+        tokio::spawn(async move {
+            strays::end(strays).await;
+            // Without the worker's task there is nobody to tell.
+            let _ = events.send(Event::NoStrays);
+        });
+    }
     let means = Means { rules: Arc::clone(&rules), starter: options.starter, dir: dir.clone() };
     let tries = Tries::new(runs, means, events.clone(), run::boot_clock().saturating_sub(now.boot));
     let performer = Performer::new(PerformOptions {
@@ -150,6 +163,7 @@ pub(crate) fn spawn(options: WorkerOptions, observer: Arc<dyn WorkerObserver>) -
         full: false,
         look_at_disk: now.boot,
         swept_at: None,
+        held,
     };
     tokio::spawn(shell.run(inbox, sleeps));
     Ok(WorkerHandle { events, status: reader })
@@ -248,16 +262,22 @@ impl Shell {
         let now = self.turns.now();
         let input = match event {
             Event::Command(Command::Close) => return false,
-            Event::Command(Command::Start) => Input::Start,
-            Event::Command(Command::Stop) => Input::Stop,
-            Event::Command(Command::Cut(lasting)) => Input::Cut(lasting),
-            Event::Command(Command::Cancel(id)) => Input::Cancel(id),
-            Event::Command(Command::CancelAll) => {
-                for shown in self.machine.snapshot(now).living.into_iter().filter(|shown| !shown.state.is_final()) {
-                    self.machine.handle(now, Input::Cancel(shown.id));
-                }
+            Event::Command(Command::Start) if self.held.is_some() => {
+                self.held = Some(true);
                 return true;
             }
+            Event::NoStrays => match self.held.take() {
+                Some(true) => Input::Start,
+                _ => return true,
+            },
+            Event::Command(Command::Start) => Input::Start,
+            Event::Command(Command::Stop) => {
+                self.held = self.held.map(|_| false);
+                Input::Stop
+            }
+            Event::Command(Command::Cut(lasting)) => Input::Cut(lasting),
+            Event::Command(Command::Cancel(id)) => Input::Cancel(id),
+            Event::Command(Command::CancelAll) => Input::CancelAll,
             Event::Command(Command::Dismiss(id)) => {
                 self.dismiss(id);
                 return true;

@@ -13,7 +13,7 @@ use holdfast_core::operation::{Failure, Operation, Request, Stream};
 use holdfast_core::run::{Ask, Claim, Identity, Signal, Spec, Tell, VERSION};
 use holdfast_core::worker::{Launch, RunNews};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::perform;
 use super::rules::Rules;
@@ -66,6 +66,9 @@ pub(super) struct Tending {
     pub(super) ending: Option<Instant>,
 }
 
+/// How long a runner that was asked to end its program has until it is ended itself.
+const TO_END: Duration = limits::RUNNER_START.saturating_add(limits::TREE_KILL_WAIT.saturating_mul(2));
+
 /// How a connection to a runner ended.
 #[derive(PartialEq)]
 enum Talked {
@@ -73,6 +76,8 @@ enum Talked {
     Ended,
     /// The connection broke.
     Broken,
+    /// It was asked to end its program long ago, and whether it hears anything is not known.
+    Doubtful,
     /// Nobody wants this try tended any more.
     Dropped,
 }
@@ -139,6 +144,8 @@ impl Tending {
                             (self.news)(RunNews::Detached);
                             return false;
                         }
+                        // One that lives says hello to another connection, and is asked again on that.
+                        Talked::Doubtful => {}
                         Talked::Dropped => return false,
                     },
                     Err(e) => {
@@ -177,7 +184,7 @@ impl Tending {
             identity,
             match since {
                 None => Signal::HangUp,
-                Some(since) if since < limits::RUNNER_START + limits::TREE_KILL_WAIT * 2 => Signal::Term,
+                Some(since) if since < TO_END => Signal::Term,
                 Some(_) => Signal::Kill,
             },
         );
@@ -202,7 +209,8 @@ impl Tending {
         }
         (self.news)(RunNews::Attached { written: attached.written.clone(), stalled: attached.stalled });
         let (asker, news) = (attached.asker(), &self.news);
-        let (orders, trims) = (&mut self.orders, &mut self.trims);
+        let (orders, trims, ending) = (&mut self.orders, &mut self.trims, &mut self.ending);
+        let asked_to_end = Notify::new();
         let say = async {
             for (&stream, &offset) in &*trims {
                 if asker.ask(&Ask::Trim { stream, offset }).await.is_err() {
@@ -211,7 +219,13 @@ impl Tending {
             }
             while let Some(order) = orders.recv().await {
                 let ask = match order {
-                    Order::Ask(ask) => ask,
+                    Order::Ask(ask) => {
+                        if ask == (Ask::Kill {}) {
+                            ending.get_or_insert_with(Instant::now);
+                            asked_to_end.notify_one();
+                        }
+                        ask
+                    }
                     Order::Trim(stream, offset) => {
                         trims.insert(stream, offset);
                         Ask::Trim { stream, offset }
@@ -240,8 +254,14 @@ impl Tending {
             }
             Talked::Broken
         };
+        // What it was asked may stand unread before a runner that was stopped, or that waits for its disk.
+        let doubt = async {
+            asked_to_end.notified().await;
+            tokio::time::sleep(TO_END).await;
+            Talked::Doubtful
+        };
         // One task each way: neither waits for the other's peer to read.
-        tokio::select! { talked = say => talked, talked = hear => talked }
+        tokio::select! { talked = say => talked, talked = hear => talked, talked = doubt => talked }
     }
 
     /// An order while no runner is connected.

@@ -42,8 +42,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) sync: watch::Receiver<SyncConfig>,
     /// Which ports may be reached, as it is configured now.
     pub(crate) forward: watch::Receiver<ForwardConfig>,
-    /// Where the relay in this process listens: a port that may never be reached.
-    pub(crate) relay_port: Option<u16>,
+    /// Where the relay in this process listens now: a port that may never be reached.
+    pub(crate) relay_port: watch::Receiver<Option<u16>>,
 }
 
 /// Why a worker cannot even start.

@@ -56,6 +56,7 @@ fn operation(n: u8, request: Value) -> Operation {
         session_id: None,
         role: Role::Owner,
         client: Some("c".into()),
+        after: None,
         request: serde_json::from_value(request).expect("a request"),
     }
 }
@@ -130,7 +131,7 @@ impl Stage {
             starter: starter(),
             sync: watch::Sender::new(SyncConfig::default()).subscribe(),
             forward: watch::Sender::new(self.forward.clone()).subscribe(),
-            relay_port: None,
+            relay_port: watch::Sender::new(None).subscribe(),
         };
         let ears = Arc::clone(&self.ears);
         let worker = tokio::task::spawn_blocking(move || super::spawn(options, ears)).await.expect("no panic");

@@ -274,6 +274,43 @@ async fn a_program_whose_runner_cannot_be_reached_is_ended_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_run_that_the_system_ends_is_failed_also_if_its_program_says_that_all_is_well() {
+    let stage = Stage::new().await;
+    let (_worker, mut peer) = stage.live().await;
+    peer.ask(sh(1, "trap 'exit 0' TERM; echo $$; while :; do sleep 0.01; done")).await;
+    peer.received(1).await;
+    peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
+    let crate::run::Found::Lives(identity) = crate::run::look(&stage.run_folder(1)).unwrap() else { panic!() };
+    let runner = nix::unistd::Pid::from_raw(i32::try_from(identity.pid).unwrap());
+    nix::sys::signal::kill(runner, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let Outcome::Failed { started: true, evidence: Some(evidence), .. } = soon(peer.end(1)).await.0 else { panic!() };
+    assert_eq!((&evidence["interrupted"], &evidence["exit"]["code"]), (&json!(true), &json!(0)));
+}
+
+/// A runner that stands still, its connection open: what it is asked waits before it.
+#[tokio::test]
+async fn a_program_whose_runner_does_nothing_any_more_is_ended_all_the_same() {
+    let stage = Stage::new().await;
+    let (_worker, mut peer) = stage.live().await;
+    peer.ask(sh(1, "echo $$; exec sleep 1000")).await;
+    peer.received(1).await;
+    peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
+    let crate::run::Found::Lives(identity) = crate::run::look(&stage.run_folder(1)).unwrap() else { panic!() };
+    let runner = nix::unistd::Pid::from_raw(i32::try_from(identity.pid).unwrap());
+    nix::sys::signal::kill(runner, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    peer.say(ControlFrame::Cancel { request_id: id(1), run_id: Some(run(1)) }).await;
+    match peer.answer().await {
+        WorkerFrame::CancelResult { request_id, .. } => assert_eq!(request_id, id(1)),
+        other => panic!("{other:?}"),
+    }
+    let (outcome, _) = soon(peer.end(1)).await;
+    // It was killed, and says nothing of how its program ended.
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    let child: u32 = String::from_utf8_lossy(peer.output(1, Stream::Stdout)).trim().parse().unwrap();
+    assert!(!lives(child));
+}
+
+#[tokio::test]
 async fn a_spool_that_lost_a_part_is_sent_without_it_and_the_operation_ends() {
     let stage = Stage::new().await;
     torn_off(&stage, async |_| {
