@@ -125,35 +125,7 @@ impl Running {
                 }
                 Ok(json!({"relay": relay.origin().ascii_serialization()}))
             }
-            Command::CutAllAccess {} => {
-                if let Some(worker) = &self.worker {
-                    self.keep_wanted(Some(Engine::Worker), false).await;
-                    worker.cancel_all().await;
-                    worker.stop(&self.hub, &self.now).await;
-                }
-                if let Some(link) = &self.link {
-                    self.keep_wanted(Some(Engine::Link), false).await;
-                    let at_once = CancellationToken::new();
-                    at_once.cancel();
-                    link.stop(&self.hub, &at_once).await;
-                    // Nobody is trusted for what was answered before.
-                    link.set_ask(&self.config.lock().await.ask);
-                }
-                // Grants at a relay elsewhere are not ours to end; the answer must not look as if they were.
-                match &self.relay {
-                    Some(relay) => {
-                        let config = self.config().await;
-                        // Nobody starts it meanwhile: a stopped one's grants would open it again.
-                        let relay = relay.lock().await;
-                        let cut = Command::CutAllAccess {};
-                        match relay.admin() {
-                            Some(admin) => administer(&admin, cut).await,
-                            None => on_closed_store(&self.dirs, &config, cut).await,
-                        }
-                    }
-                    None => Ok(json!({"revoked": null})),
-                }
-            }
+            Command::CutAllAccess {} => self.cut_all_access().await,
             Command::Answer { question, allow, remember } => {
                 match self.link.as_ref().is_some_and(|link| link.answer(&question, allow, remember)) {
                     true => Ok(done()),
@@ -204,7 +176,12 @@ impl Running {
         let mut known = wanted(Engine::Channels) && self.start_channel().await;
         if let (Some(relay), true) = (&self.relay, wanted(Engine::Relay)) {
             known = true;
-            if let Err(error) = relay.lock().await.run(&self.hub).await {
+            let mut relay = relay.lock().await;
+            let running = relay.run(&self.hub).await;
+            if let Some(worker) = &self.worker {
+                worker.relay_listens(relay.port());
+            }
+            if let Err(error) = running {
                 self.hub.engine(Engine::Relay, EngineState::Failed);
                 self.hub.warn(WarningCode::RelayFailed, format!("the relay of this machine does not run: {error}"));
                 return Err(error.into());
@@ -237,6 +214,40 @@ impl Running {
             return Err(StartError::RelayStopped);
         }
         worker.run(link, relay.as_deref(), &self.secrets, &self.hub).await
+    }
+
+    /// Nothing waits for anything else: not the grants for a link that says goodbye, nor the link for a worker that cannot
+    /// write its ledger.
+    async fn cut_all_access(&self) -> Result<Value, CommandError> {
+        let at_once = CancellationToken::new();
+        at_once.cancel();
+        let work = async {
+            if let Some(worker) = &self.worker {
+                worker.cancel_all().await;
+                tokio::join!(self.keep_wanted(Some(Engine::Worker), false), worker.stop(&self.hub, &at_once));
+            }
+        };
+        let calls = async {
+            if let Some(link) = &self.link {
+                tokio::join!(self.keep_wanted(Some(Engine::Link), false), link.stop(&self.hub, &at_once));
+                // Nobody is trusted for what was answered before.
+                link.set_ask(&self.config.lock().await.ask);
+            }
+        };
+        // Grants at a relay elsewhere are not ours to end; the answer must not look as if they were.
+        let grants = async {
+            let Some(relay) = &self.relay else { return Ok(json!({"revoked": null})) };
+            let config = self.config().await;
+            // Nobody starts it meanwhile: a stopped one's grants would open it again.
+            let relay = relay.lock().await;
+            let cut = Command::CutAllAccess {};
+            match relay.admin() {
+                Some(admin) => administer(&admin, cut).await,
+                None => on_closed_store(&self.dirs, &config, cut).await,
+            }
+        };
+        let (answer, (), ()) = tokio::join!(grants, calls, work);
+        answer
     }
 
     async fn stop(&self, engine: Option<Engine>) -> Result<Value, CommandError> {

@@ -33,6 +33,7 @@ pub(crate) struct WorkerEngine {
     dirs: Dirs,
     sync: watch::Sender<SyncConfig>,
     forward: watch::Sender<ForwardConfig>,
+    relay_port: watch::Sender<Option<u16>>,
     /// Absent until there is a credential.
     current: Mutex<Option<Current>>,
 }
@@ -49,6 +50,7 @@ impl WorkerEngine {
             dirs: dirs.clone(),
             sync: watch::Sender::new(config.sync.clone()),
             forward: watch::Sender::new(config.forward.clone()),
+            relay_port: watch::Sender::new(None),
             current: Mutex::default(),
         }
     }
@@ -82,6 +84,7 @@ impl WorkerEngine {
         secrets: &Secrets,
         hub: &Arc<StatusHub>,
     ) -> Result<(), StartError> {
+        self.relay_listens(relay.and_then(RelayEngine::port));
         let mut current = self.current.lock().await;
         // Without one the status says so already, and enrolling comes back here.
         let Some(token) = link.credential(relay, secrets).await? else { return Ok(()) };
@@ -104,7 +107,7 @@ impl WorkerEngine {
             starter: Starter::of_this_program(),
             sync: self.sync.subscribe(),
             forward: self.forward.subscribe(),
-            relay_port: relay.and_then(RelayEngine::port),
+            relay_port: self.relay_port.subscribe(),
         };
         // It reads certificates and opens the ledger before it is a task.
         let observer = Arc::clone(hub);
@@ -149,6 +152,11 @@ impl WorkerEngine {
         if let Some(worker) = self.handle().await {
             worker.cut(lasting);
         }
+    }
+
+    /// Where the relay in this process listens: it may be started later, and on another port.
+    pub(super) fn relay_listens(&self, port: Option<u16>) {
+        self.relay_port.send_replace(port);
     }
 
     pub(super) fn set_reach(&self, sync: &SyncConfig, forward: &ForwardConfig) {
