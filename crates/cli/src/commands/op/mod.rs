@@ -201,7 +201,10 @@ fn lines(view: &OperationView) -> Vec<String> {
     }
     match &view.outcome {
         Some(Outcome::Failed { error, .. }) => lines.push(format!("  {}", print::shown(&error.message))),
-        Some(Outcome::Unknown { reason, .. }) => lines.push(format!("  {}", print::shown(reason))),
+        Some(unknown @ Outcome::Unknown { reason, .. }) => {
+            lines.push(format!("  {}", print::shown(reason)));
+            lines.extend(unknown.known().map(|known| format!("  {}", print::shown(&known))));
+        }
         _ => {}
     }
     lines

@@ -185,7 +185,11 @@ impl Follower {
     }
 }
 
-/// Whether the same request may succeed later.
+/// Whether the same request may succeed later. One whose outcome nobody knows is answered with what became of it: it has a
+/// key, or comes to the same when it is done again.
 fn is_passing(code: &str) -> bool {
-    matches!(code, "unavailable" | "silent" | "not_running" | "busy" | "rate_limited" | "storage_full")
+    matches!(
+        code,
+        "unavailable" | "silent" | "not_running" | "busy" | "rate_limited" | "storage_full" | "outcome_unknown"
+    )
 }
