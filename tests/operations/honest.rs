@@ -8,7 +8,7 @@ use holdfast_testkit::home::Home;
 use holdfast_testkit::stand::until;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, PATIENCE};
 
 async fn worker(desk: &Desk) -> Value {
     desk.stand.status().await
@@ -69,13 +69,12 @@ async fn a_copied_data_folder_does_not_take_the_place_of_the_worker_that_answers
 }
 
 async fn until_status(home: &Home, holds: impl Fn(&Value) -> bool) -> bool {
-    for _ in 0..300 {
-        if holds(&home.json(&["status", "--json"]).await) {
-            return true;
+    let looked = async {
+        while !holds(&home.json(&["status", "--json"]).await) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    false
+    };
+    tokio::time::timeout(PATIENCE, looked).await.is_ok()
 }
 
 /// A small disk under the runs of a worker; only where this user may mount one.
