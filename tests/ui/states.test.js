@@ -54,7 +54,7 @@ test('an outage says what was lost, since when, why, when the next try is, and h
   await page.getByRole('heading', { name: 'Reconnecting to relay.example — 3 calls are waiting, nothing is lost' }).waitFor();
   for (const said of [
     /Link lost 12 s ago: the network changed\. Trying again in 4 s \(try 4\)\./,
-    /Outage\s*12 s\s*calls are kept for 1 min 48 s more/,
+    /Outage\s*12 s\s*calls are kept for another 1 min 48 s/,
     /2 detached, 1 result held, oldest 34 s/,
   ]) {
     await eventually(async () => assert.match(await page.locator('body').innerText(), said));
