@@ -58,7 +58,7 @@ async fn set_up_proves_the_token_binds_checks_and_posts_a_test_message() {
     }
     let seen = stand.discord.seen();
     let channel: u64 = stand.channel.parse().expect("an id");
-    assert_eq!(seen.texts(channel), ["Holdfast can speak here for **app**."]);
+    assert_eq!(seen.texts(channel), ["Holdfast test message for **app**."]);
     let shown = stand.home.json(&["channel", "show", "--json"]).await;
     assert_eq!((&shown["backend"], &shown["binding"][0]["name"]), (&json!("discord"), &json!("app")));
     assert_eq!(shown["binding"][0]["project"], json!(folder));

@@ -201,7 +201,7 @@ export type ChannelConfig = {
   base_url: string | null,
   /** Another address of Discord's gateway than the one it names itself. */
   gateway_url: string | null,
-  /** Who may speak to the agents, by their ids at the service. Empty: nobody; `holdfast channel pair` adds one. */
+  /** Who may talk to the agents, by their ids at the service. Empty: nobody; `holdfast channel pair` adds one. */
   people: Array<string>,
   /** The binding whose agent is meant where the bot is alone with one of them. Without it nothing is heard there. */
   direct: string | null,
@@ -545,7 +545,7 @@ export type ForwarderStatus = {
   troubles: Array<TroubleRow>,
   /** Messages to an agent that were perhaps delivered: their senders were asked whether to send them again. */
   perhaps: number,
-  /** Who may speak to the agents. */
+  /** Who may talk to the agents. */
   people: Array<PersonRow>,
   /** Until when a person who writes to the bot gets a code. */
   pairing_until: number | null,
@@ -698,7 +698,7 @@ export type Outage = {
   calls_lost: number,
 };
 
-/** Somebody who may speak to the agents. */
+/** Somebody who may talk to the agents. */
 export type PersonRow = {
   /** As the service names them. */
   id: string,

@@ -16,7 +16,7 @@ pub struct ForwarderStatus {
     pub troubles: Vec<TroubleRow>,
     /// Messages to an agent that were perhaps delivered: their senders were asked whether to send them again.
     pub perhaps: usize,
-    /// Who may speak to the agents.
+    /// Who may talk to the agents.
     pub people: Vec<PersonRow>,
     /// Until when a person who writes to the bot gets a code.
     pub pairing_until: Option<UnixMs>,
@@ -78,7 +78,7 @@ pub struct TroubleRow {
     pub text: String,
 }
 
-/// Somebody who may speak to the agents.
+/// Somebody who may talk to the agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct PersonRow {

@@ -195,7 +195,7 @@ impl Shell {
     fn test(&mut self, now: Now, binding: &str, channel: ChannelId, reply: Reply<MessageId>) {
         let key = Key::single(format!("test:{:016x}", rand::random::<u64>()));
         self.callers.tests(key.clone(), channel.clone(), reply);
-        let text = format!("Holdfast can speak here for **{binding}**.");
+        let text = format!("Holdfast test message for **{binding}**.");
         let draft = Draft { channel, text, nonce: key.nonce(), reply_to: None, buttons: Vec::new() };
         self.outbox.handle(now, outbox::Input::Say { key, draft });
     }
@@ -206,7 +206,7 @@ impl Shell {
             Command::Status => self.status_text(now, &message.binding),
             Command::Seat => {
                 let (host, pid) = (machine_name(), std::process::id());
-                format!("Process {pid} on {host} holds the seat, generation {}.", self.post.generation)
+                format!("This bot runs on {host} (process {pid}, generation {}).", self.post.generation)
             }
             Command::Stop => {
                 let agent = self.sources.get(&message.binding).map_or(Ok(None), |source| source.agent.clone());

@@ -42,7 +42,7 @@ pub enum DeskError {
     #[error("{0}")]
     Invalid(String),
     /// The code that was typed is nobody's, or pairing is not open.
-    #[error("this code is nobody's, or pairing is not open any more")]
+    #[error("wrong code, or pairing has closed")]
     WrongCode,
     /// The channel refuses; why.
     #[error("the channel takes nothing: {0}")]

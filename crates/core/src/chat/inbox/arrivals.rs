@@ -194,14 +194,14 @@ impl Inbox {
         };
         let command = command(&incoming.text);
         if command.is_none() && binding.adapter == Adapter::Mirror {
-            return self.answer(incoming, "This channel only shows what its agent says; nobody reads this.");
+            return self.answer(incoming, "This channel is read-only: messages here do not reach the agent.");
         }
         let waiting = match command {
             Some(_) => self.held.values().filter(|held| held.command.is_some()).count(),
             None => self.queues.get(&binding.name).map_or(0, |queue| queue.waiting.len()),
         };
         if waiting >= limits::INBOX_WAITING {
-            return self.answer(incoming, "Too many messages wait already; this one was not taken.");
+            return self.answer(incoming, "Too many messages are waiting already; this one was dropped.");
         }
         self.seq += 1;
         let incoming = clean(incoming);

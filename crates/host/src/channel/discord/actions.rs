@@ -22,7 +22,7 @@ use crate::channel::answered;
 
 /// What people can ask of the bot itself.
 const COMMANDS: [(&str, &str); 3] =
-    [("stop", "End what the agent does"), ("status", "Say how it goes"), ("seat", "Say which computer speaks here")];
+    [("stop", "Stop the agent"), ("status", "Show the status"), ("seat", "Show which computer runs the bot")];
 
 /// A click or a command that can be answered.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl fmt::Debug for Pressed {
 }
 
 /// What is said of a command that nobody answered: what it came to is said where everybody reads it.
-const ELSEWHERE: &str = "If you may speak to the agent here, it is answered in this channel.";
+const ELSEWHERE: &str = "The answer is in the channel, if you may talk to the agent.";
 
 #[derive(Deserialize)]
 struct Sent {

@@ -79,7 +79,7 @@ pub(super) fn closed(code: u16, reason: &str) -> Failed {
     match code {
         4004 => Failed::ForGood(format!("{BAD_TOKEN} (4004)")),
         4014 => Failed::ForGood(format!("{NO_CONTENT} (4014)")),
-        4013 => Failed::ForGood("Discord does not know what the bot asks to hear (4013); update Holdfast".into()),
+        4013 => Failed::ForGood("Discord rejected the bot's intents (4013); update Holdfast".into()),
         4011 => Failed::ForGood("the bot is in too many servers for one connection (4011)".into()),
         _ => {
             let said: String = reason.chars().filter(|c| !c.is_control()).take(200).collect();

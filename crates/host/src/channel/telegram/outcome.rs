@@ -52,8 +52,7 @@ impl Refused {
                 Failed::ForGood(format!("Telegram does not accept the bot's token ({code})"))
             }
             Refused::Said { code: 409, said, .. } if said.contains("webhook") => {
-                let why =
-                    "Telegram gives the bot's messages to a webhook; whoever set it takes it away with deleteWebhook";
+                let why = "Telegram gives the bot's messages to a webhook; remove it with deleteWebhook";
                 Failed::UsedElsewhere(why.into())
             }
             Refused::Said { code: 409, said, .. } => {

@@ -85,9 +85,9 @@ async fn what_people_ask_of_the_bot_is_answered_by_it() {
     assert!(texts[0].contains("agent.jsonl"), "{}", texts[0]);
     assert_eq!(
         texts[1],
-        format!("Process {} on {} holds the seat, generation 1.", std::process::id(), crate::engines::machine_name())
+        format!("This bot runs on {} (process {}, generation 1).", crate::engines::machine_name(), std::process::id())
     );
-    assert_eq!(texts[2], "The agent finds the wish to stop in its folder.");
+    assert_eq!(texts[2], "Asked the agent to stop (file `stop` in its folder).");
     assert_eq!(found(&seat), []);
 }
 
@@ -128,7 +128,7 @@ async fn a_prompt_is_answered_by_who_may_and_its_message_says_what_became_of_it(
         .await;
     seat.hear(click("r1", "session", "ann")).await;
     assert_eq!(soon("the verdict", asking).await.unwrap(), Ok(Answered::By(Verdict::Session, "ann".into())));
-    let edited = "edit 000001000: 🔐 `Bash` asks for leave\n```\nrm -r build\n```\nAllowed for this session by ann";
+    let edited = "edit 000001000: 🔐 `Bash` needs permission\n```\nrm -r build\n```\nAllowed for this session by ann";
     seat.service.until("the edit", |world| world.done.contains(&edited.into())).await;
     seat.hear(click("r1", "deny", "ann")).await;
     let over = "answer click-ann: This is over: allowed for this session by ann.";

@@ -204,7 +204,7 @@ fn more_than_two_hundred_waiting_messages_are_refused_aloud() {
     for n in 1..=limits::INBOX_WAITING as u64 + 1 {
         world.hear(message(n, "hello"));
     }
-    assert_eq!(world.sayings(), ["Too many messages wait already; this one was not taken."]);
+    assert_eq!(world.sayings(), ["Too many messages are waiting already; this one was dropped."]);
     assert_eq!(world.rows.len(), limits::INBOX_WAITING);
 }
 
@@ -212,7 +212,7 @@ fn more_than_two_hundred_waiting_messages_are_refused_aloud() {
 fn where_nothing_reaches_the_agent_a_message_is_answered_and_not_kept_but_the_bot_is_asked() {
     let mut world = World::new(Adapter::Mirror);
     world.hear(message(1, "hello"));
-    assert_eq!(world.sayings(), ["This channel only shows what its agent says; nobody reads this."]);
+    assert_eq!(world.sayings(), ["This channel is read-only: messages here do not reach the agent."]);
     assert_eq!(world.said[0].1.reply_to, Some(MessageId::parse("000001").unwrap()));
     world.hear(message(2, "/status"));
     assert_eq!(world.commands(), [(Command::Status, 1)]);

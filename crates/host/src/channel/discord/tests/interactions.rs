@@ -90,7 +90,7 @@ async fn a_command_that_nobody_answers_says_where_to_look() {
     ears.message().await;
     let answered = |seen: &Seen| seen.acknowledged.get(&used).is_some_and(|a| !a.texts.is_empty());
     let seen = service.until("the answer", answered).await;
-    let text = "If you may speak to the agent here, it is answered in this channel.";
+    let text = "The answer is in the channel, if you may talk to the agent.";
     assert_eq!(seen.acknowledged[&used].texts, [(text.to_owned(), true)]);
 }
 
