@@ -205,7 +205,8 @@ async fn a_task_whose_result_cannot_be_read_now_is_not_said_to_be_unknown() {
     let stage = Stage::new().await;
     let modern = Modern::new(stage.relay.handle.mcp_url(), &stage.token);
     let (id, mut worker, operation) = running(&stage).await;
-    worker.exits(&operation, 0, Streams::new()).await;
+    worker.output(operation.run_id.as_ref().unwrap(), Stream::Stdout, 0, b"abc").await;
+    worker.exits(&operation, 0, Streams::from([(Stream::Stdout, 3)])).await;
     eventually("its end", async || stage.state(&id).await == "completed").await;
     let db = rusqlite::Connection::open(stage.relay.dir.path().join("operations.sqlite")).unwrap();
     db.busy_timeout(PATIENCE).unwrap();
