@@ -11,7 +11,6 @@ use axum::body::Body;
 use bytes::Bytes;
 use holdfast_core::command::Command;
 use holdfast_core::desktop::NoticeSwitches;
-use holdfast_core::limits;
 use holdfast_core::status::{AppStatus, StatusSnapshot, WarningCode};
 use http::{Request, Response};
 use parking_lot::RwLock;
@@ -90,7 +89,7 @@ impl Resident {
                 #[cfg(target_os = "linux")]
                 tokio::spawn(async {
                     // What follows a start at once still belongs to it.
-                    tokio::time::sleep(limits::SHELL_TURN_MAX * 3).await;
+                    tokio::time::sleep(holdfast_core::limits::SHELL_TURN_MAX * 3).await;
                     crate::memory::give_back();
                 });
                 Ok(resident)
