@@ -124,7 +124,7 @@ proptest! {
             world.pass(S * 5);
         }
         prop_assert_eq!(world.rows.len(), world.posted.len());
-        let told = world.sayings().iter().filter(|text| text.starts_with("This was perhaps")).count();
+        let told = world.sayings().iter().filter(|text| text.starts_with("This may have been delivered")).count();
         let perhaps = world.rows.values().filter(|row| row.standing == Standing::Perhaps).count();
         prop_assert_eq!(told, perhaps);
         for (seq, row) in &world.rows {
