@@ -146,13 +146,16 @@ impl Folder {
                 tracing::warn!("the seat's folder cannot be written: {e}");
             }
         }
-        // Whoever locks it next must not be taken for this process. The lock goes with the file.
+        // Whoever locks it next must not be taken for this process.
         let _ = rewrite(&mut held.file, "");
+        let_go(&held.file);
     }
 
     /// Lets go of what is no longer ours, and touches nothing.
     pub(super) fn abandon(&mut self) {
-        self.held = None;
+        if let Some(held) = self.held.take() {
+            let_go(&held.file);
+        }
     }
 
     /// Says who holds the seat. For people only.
@@ -202,6 +205,12 @@ pub(super) fn unusable(error: FileError) -> Unusable {
 fn write_record(path: &Path, record: &Record) -> Result<(), FileError> {
     let text = serde_json::to_vec(record).map_err(std::io::Error::from).map_err(FileError::io(path))?;
     files::replace(path, &text)
+}
+
+/// Said to the system, not left to the closing: a child that is being started has the file for a moment too.
+fn let_go(file: &File) {
+    // It goes with the file at the latest.
+    let _ = file.unlock();
 }
 
 fn rewrite(file: &mut File, text: &str) -> std::io::Result<()> {
