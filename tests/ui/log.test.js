@@ -93,7 +93,7 @@ test('the support text is shown before it goes anywhere, is saved as it is shown
   const token = await home.run('token', 'create', '--name', 'nightly');
   const api = JSON.parse(await readFile(join(home.root, 'data', 'api.json'), 'utf8')).token;
   await go(page, 'Log');
-  await page.getByRole('button', { name: 'Make', exact: true }).click();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
   const shown = await page.getByRole('dialog').getByRole('textbox').inputValue();
   assert.match(shown, /the relay listens/);
   for (const secret of [token, api]) assert.ok(!shown.includes(secret));

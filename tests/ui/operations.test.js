@@ -85,7 +85,7 @@ test('the panel has no finding of axe in light and in dark, no missing text, and
 
 test('a real operation is seen while it runs, cancelled from the window, and listed as cancelled', async () => {
   const { home, page } = await holdfast();
-  const id = (await home.run('op', 'run', '--detach', '--', 'sh', '-c', 'echo here; sleep 600')).trim();
+  const id = (await home.run('op', 'run', '--detach', '--cwd', '.', '--', 'sh', '-c', 'echo here; sleep 600')).trim();
   await tab(page).click();
   const running = row(page, 'sleep 600');
   await running.getByText('running', { exact: true }).waitFor();
