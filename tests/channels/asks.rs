@@ -173,7 +173,7 @@ async fn a_prompt_that_nobody_answered_in_time_says_so_and_its_hook_leaves_the_t
     assert_eq!(store::change(&stage.seat().join("channel.sqlite"), aged), 1);
     stage.comes_again().await;
     becomes(&stage, &shown, "Nobody answered in time").await;
-    assert_eq!(stage.presses(&shown, ":allow").await, "This is over: nobody answered in time.");
+    assert_eq!(stage.presses(&shown, ":allow").await, "This has expired.");
     assert_eq!(
         hook.answers().await,
         json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask",

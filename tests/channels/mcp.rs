@@ -198,10 +198,13 @@ async fn an_agent_that_is_killed_takes_the_server_along() {
     let server = stage.home.command(&["channel", "mcp"]);
     let holdfast = server.as_std().get_program().to_str().expect("a path");
     // Another child of the agent keeps the server's stdin open and outlives it.
-    let script = "mkfifo in; \"$0\" channel mcp < in > /dev/null & server=$!; exec 3> in; sleep 1000 & \
-        echo \"$server $!\" > pids; exec sleep 1000";
+    let script = "mkfifo in; \"$0\" channel mcp < in > out & server=$!; exec 3> in; sleep 1000 & \
+        echo \"$server $!\" > pids; echo \"$1\" >&3; exec sleep 1000";
     let program = std::path::Path::new("/bin/sh");
-    let mut agent = stage.home.program(program, &["-c", script, holdfast]).spawn().expect("the agent");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let mut agent = stage.home.program(program, &["-c", script, holdfast, &ping]).spawn().expect("the agent");
+    // Only one that has begun knows whose it is.
+    stage.reads("out", |text| text.ends_with('\n')).await;
     let pids = stage.reads("pids", |text| text.ends_with('\n')).await;
     let pids: Vec<i32> = pids.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect();
     assert!(alive(pids[0]));
