@@ -393,7 +393,14 @@ impl Own {
     async fn finish(&mut self, end: End) -> bool {
         self.close_input();
         self.program = None;
-        let end = End { at: self.turns.unix_ms(), ..end };
+        // What found no room before, of a connection that was cut say, comes before its end and is counted in it.
+        for (stream, bytes) in self.spool.retry() {
+            self.handle(RunnerInput::Wrote { stream, bytes });
+        }
+        if self.spool.is_full() {
+            return self.found_no_room();
+        }
+        let end = End { at: self.turns.unix_ms(), written: self.machine.written(), ..end };
         let written = self.spool.sync().and_then(|()| write(&self.folder.join(EXIT), &end).map_err(io::Error::other));
         if written.is_err() {
             return self.found_no_room();
