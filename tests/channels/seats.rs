@@ -134,7 +134,7 @@ async fn a_connection_that_drops_costs_nothing_in_either_direction() {
     let mut crew = Crew::of(1).await;
     crew.takes(0).await;
     crew.discord.write(crew.channel, crew.ann, "/seat");
-    let is_answer = |text: &&str| text.starts_with("Process ");
+    let is_answer = |text: &&str| text.starts_with("This bot runs on ");
     let channel = crew.channel;
     let answers = |seen: &holdfast_testkit::discord::Seen| seen.texts(channel).iter().filter(|t| is_answer(t)).count();
     crew.discord.until("an answer", |seen| answers(seen) == 1).await;
