@@ -108,7 +108,7 @@ async fn a_binding_is_changed_while_it_runs_and_what_cannot_be_is_refused_by_its
             "binding `app` has this channel already",
         ),
         (&["channel", "bind", "web", "--channel", "agent-log", "--project", "/srv"], "the channel's id is a number"),
-        (&["channel", "bind", "app"], "say what of the binding shall be changed"),
+        (&["channel", "bind", "app"], "nothing to change: name at least one option"),
         (&["channel", "unbind", "web"], "there is no binding `web`"),
         (&["channel", "test", "web"], "web"),
         (&["channel", "retry", "web"], "there is no binding `web`"),

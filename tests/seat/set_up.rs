@@ -155,3 +155,91 @@ async fn a_process_whose_stderr_is_closed_takes_serves_and_lets_go_as_before() {
     assert_eq!(home.json(&["seat", "show", "--json"]).await["state"], "off");
     child.kill().await.expect("it ends");
 }
+
+/// What stands in its file of secrets from now on, as a program writes it that replaces the file.
+fn replace_token(home: &Home, token: &str) {
+    let path = home.data().join("secrets.json");
+    let new = path.with_extension("new");
+    std::fs::write(&new, json!({format!("channel@telegram:{BOT}"): token}).to_string()).expect("a file");
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).expect("its mode");
+    std::fs::rename(new, path).expect("replaced");
+}
+
+#[tokio::test]
+async fn a_token_that_is_replaced_beside_set_up_is_used_whether_or_not_the_former_one_still_holds() {
+    let telegram = FakeTelegram::start().await;
+    let a = Contender::first(&telegram, "a", "take").await;
+    a.is("serving").await;
+    // The service gives the bot another one, and the former does not hold any more.
+    let second = telegram.rotate(BOT);
+    telegram.message();
+    a.is("failed").await;
+    replace_token(&a.home, &second);
+    a.until("the seat, again", |s| s["state"] == "serving" && s["generation"] == 2).await;
+    telegram.until("the message, kept", |seen| seen.offered() == 0).await;
+    // It is replaced before the former one fails.
+    let third = telegram.bot(BOT);
+    replace_token(&a.home, &third);
+    a.until("the seat, a third time", |s| s["state"] == "serving" && s["generation"] == 3).await;
+    // The same once more changes nothing; a seat that was let go is not taken for it.
+    replace_token(&a.home, &third);
+    a.home.ok(&["seat", "release"]).await;
+    a.is("off").await;
+    replace_token(&a.home, &telegram.rotate(BOT));
+    a.until("the token, read", |s| s["state"] == "off").await;
+    assert_eq!(generation(&a.home), 3);
+}
+
+/// The configuration of [`configured`] for another caller, with one binding that has this name.
+fn edit(home: &Home, telegram: &FakeTelegram, caller: &str, binding: &str) {
+    let url = telegram.url(caller);
+    home.write_config(&format!(
+        "[channel]\nbackend = \"telegram\"\nbot = \"{BOT}\"\non_start = \"take\"\nbase_url = \"{url}\"\n\
+         people = [\"7\"]\n[[channel.binding]]\nname = \"{binding}\"\nchannel = \"7\"\nproject = \"/srv\"\ndeliver = \"inbox\"\n"
+    ));
+}
+
+#[tokio::test]
+async fn what_is_edited_while_a_start_is_under_way_is_in_force_after_it() {
+    let telegram = FakeTelegram::start().await;
+    telegram.hold(true);
+    let a = Contender::first(&telegram, "a", "take").await;
+    telegram.until("a start", |seen| seen.count("a", "getMe") > 0).await;
+    edit(&a.home, &telegram, "b", "first");
+    telegram.until("the next start", |seen| seen.count("b", "getMe") > 0).await;
+    edit(&a.home, &telegram, "c", "second");
+    telegram.until("the last start", |seen| seen.count("c", "getMe") > 0).await;
+    // What needs no further start comes while this one is under way.
+    edit(&a.home, &telegram, "c", "third");
+    telegram.hold(false);
+    a.is("serving").await;
+    telegram.until("a poll of the last", |seen| seen.polling.contains_key("c")).await;
+    let name = async || {
+        let status = a.home.json(&["status", "--json"]).await;
+        status["channels"]["bindings"][0]["name"].as_str().map(str::to_owned)
+    };
+    let last = async { while name().await.as_deref() != Some("third") {} };
+    tokio::time::timeout(PATIENCE, last).await.expect("the last binding");
+    telegram.write(7, json!({"text": "hello"}));
+    telegram.until("the message, kept", |seen| seen.offered() == 0).await;
+    let polled = |caller: &str| telegram.seen().count(caller, "getUpdates");
+    assert_eq!((polled("a"), polled("b")), (0, 0));
+}
+
+#[tokio::test]
+async fn after_another_bot_took_the_place_of_the_first_people_are_heard_as_before() {
+    let telegram = FakeTelegram::start().await;
+    let a = Contender::first(&telegram, "a", "take").await;
+    edit(&a.home, &telegram, "a", "app");
+    a.is("serving").await;
+    telegram.write(7, json!({"text": "to the first"}));
+    telegram.until("the first's message, kept", |seen| seen.offered() == 0).await;
+    let url = telegram.url("b");
+    let args = [&ON[..], &[url.as_str()]].concat();
+    assert!(a.home.run_with(&args, &telegram.bot(BOT + 1)).await.status.success());
+    telegram.until("a poll of the second", |seen| seen.polling.contains_key("b")).await;
+    telegram.write(7, json!({"text": "/seat"}));
+    let answered = telegram.until("an answer", |seen| seen.posts.iter().any(|post| post.caller == "b")).await;
+    let post = answered.posts.iter().find(|post| post.caller == "b").expect("it is there");
+    assert!(post.text.contains("generation 2"), "{}", post.text);
+}

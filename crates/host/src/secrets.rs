@@ -72,6 +72,11 @@ impl Secrets {
         self.keyring.is_none()
     }
 
+    /// Where secrets stand that are in a file, whether or not there are any.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Finds a secret. May block for [`limits::KEYRING_WAIT`], as what follows may.
     pub fn get(&self, name: &str) -> Result<Option<SecretString>, SecretError> {
         if let Some(found) = self.read_file()?.remove(name) {

@@ -308,6 +308,7 @@ limits! {
     UPDATE_POLL: Duration = secs(5), "time", "How often a process looks whether a newer program stands in its place.";
     AUTOSTART_POLL: Duration = secs(2), "time", "How often the system's entry is looked at: settings programs change it and tell nobody.";
     AUTOSTART_ENTRY_MAX: usize = 64 * KIB, "bytes", "Of the entry that is read; ours has 300.";
+    SECRETS_POLL: Duration = secs(10), "time", "How often the file of credentials is looked at when no event came: the bot's token may have been replaced.";
     CONFIG_SETTLE: Duration = millis(100), "time", "From the first sign of an edit to reading it, because editors write in steps.";
     LOG_FILE_MAX: usize = 8 * MIB, "bytes", "A log file above this is rolled.";
     LOG_FILES: usize = 5, "files", "Log files kept, the current one included.";

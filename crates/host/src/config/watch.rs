@@ -1,9 +1,9 @@
-//! Noticing that the file was edited. The folder is watched, because editors replace files; an event is only a reason to
+//! Noticing that a file was edited. The folder is watched, because editors replace files; an event is only a reason to
 //! look, and a slow poll looks too, because events get lost on some file systems.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use holdfast_core::limits;
 use notify::{RecursiveMode, Watcher as _};
@@ -23,8 +23,8 @@ fn look(path: &PathBuf) -> Seen {
     Seen(Some((meta.len(), meta.modified().ok(), inode)))
 }
 
-/// Tells each time the file has changed, until `stop`. Of several quick edits one is told.
-pub async fn watch(path: PathBuf, edited: mpsc::Sender<()>, stop: CancellationToken) {
+/// Tells each time the file has changed, until `stop`. Of several quick edits one is told. Without events it looks so often.
+pub async fn watch(path: PathBuf, poll: Duration, edited: mpsc::Sender<()>, stop: CancellationToken) {
     let woken = Arc::new(Notify::new());
     let wake = Arc::clone(&woken);
     let watcher = notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
@@ -32,7 +32,7 @@ pub async fn watch(path: PathBuf, edited: mpsc::Sender<()>, stop: CancellationTo
         Ok(watcher)
     });
     if let Err(e) = &watcher {
-        tracing::warn!("the configuration is polled, because its folder cannot be watched: {e}");
+        tracing::warn!("{} is polled, because its folder cannot be watched: {e}", path.display());
     }
     let mut seen = look(&path);
     // It may have changed between the reading at the start and this first look.
@@ -43,7 +43,7 @@ pub async fn watch(path: PathBuf, edited: mpsc::Sender<()>, stop: CancellationTo
         tokio::select! {
             () = stop.cancelled() => return,
             () = woken.notified() => {}
-            () = tokio::time::sleep(limits::CONFIG_POLL) => {}
+            () = tokio::time::sleep(poll) => {}
         }
         if look(&path) == seen {
             continue;

@@ -173,7 +173,8 @@ impl Running {
                     seen.warn("channel_parked", format!("the bot lacks {} in {name}", lacks.join(", ")));
                     seen.name = Some(name);
                 }
-                Err(DeskError::NoSeat) => {}
+                // What is no id of the service's is refused with the rest.
+                Err(DeskError::NoSeat | DeskError::Invalid(_)) => {}
                 Err(error @ (DeskError::Parked(_) | DeskError::Later(_))) => {
                     let why = format!("channel {channel} could not be looked at: {error}");
                     seen.warn(error.code(), why);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_core::command::{Engine, Secret};
 use holdfast_core::seat::{Failed, Want};
 use holdfast_core::status::{EngineState, SeatState, SeatStatus, WarningCode};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,8 @@ use crate::transcript::Homes;
 #[derive(Debug, Clone)]
 pub(super) struct ChannelsEngine {
     seat: SeatHandle,
+    /// The bot's, as it was read at the start.
+    token: SecretString,
     config: watch::Sender<Arc<ChannelConfig>>,
 }
 
@@ -64,6 +66,36 @@ impl Running {
         let runs = self.wanted.runs(Engine::Channels);
         *engine = ChannelsEngine::start(&config, &self.secrets, runs, &self.hub, &self.desk).await;
         config.backend.is_some()
+    }
+
+    /// Uses the bot's token as it is kept now, if it is another one than the channel was started with. A seat that is held is
+    /// held again, and one whose token did not hold any more is claimed.
+    pub(super) async fn renew_token(&self) {
+        let mut engine = self.channels.lock().await;
+        let config = self.config().await.channel;
+        let Some(name) = token_name(&config) else { return };
+        // What cannot be read now is read when it changes again.
+        let Ok(Some(kept)) = self.secrets.find(&name).await else { return };
+        let (same, wanted) = match &*engine {
+            Some(before) => {
+                let wanted = before.seat.status().borrow().state != SeatState::Off;
+                (before.token.expose_secret() == kept.expose_secret(), wanted)
+            }
+            None => (false, true),
+        };
+        if same || self.link.is_none() || self.ended.is_cancelled() {
+            return;
+        }
+        tracing::info!("the bot's token was replaced");
+        if let Some(before) = engine.take() {
+            before.shutdown(&self.now).await;
+        }
+        self.hub.no_channel();
+        let runs = wanted && self.wanted.runs(Engine::Channels);
+        *engine = ChannelsEngine::start(&config, &self.secrets, runs, &self.hub, &self.desk).await;
+        if let Some(engine) = engine.as_ref().filter(|_| runs && config.on_start == OnStart::Off) {
+            engine.seat.want(Want::IfVacant).await;
+        }
     }
 
     /// Does what a start does. Returns whether there is a channel.
@@ -118,9 +150,9 @@ impl ChannelsEngine {
         let (config_sender, edited) = watch::channel(Arc::new(config.clone()));
         let means = Means { desk: desk.clone(), config: edited, homes: Homes::here() };
         match options(service, config, secrets, means).await {
-            Ok(options) => {
+            Ok((options, token)) => {
                 let seat = seat::spawn(options, Arc::clone(hub));
-                let engine = ChannelsEngine { seat, config: config_sender };
+                let engine = ChannelsEngine { seat, token, config: config_sender };
                 match runs {
                     true => engine.run(hub).await,
                     false => hub.engine(Engine::Channels, EngineState::Stopped),
@@ -221,18 +253,19 @@ async fn options(
     config: &ChannelConfig,
     secrets: &Secrets,
     means: Means,
-) -> Result<SeatOptions, String> {
+) -> Result<(SeatOptions, SecretString), String> {
     let set_up = "`holdfast channel setup` mends that";
     let bot = config.bot.as_deref().ok_or(format!("channel.bot is missing; {set_up}"))?;
     let kept = secrets.find(&channel::secret_name(service, bot)).await.map_err(|e| e.to_string())?;
     let token = kept.ok_or(format!("no token of bot {bot} is kept here; {set_up}"))?;
-    let (owner, backend) = channel::backend(service, token, config.base_url.as_ref(), config.gateway_url.as_ref())
-        .map_err(|e| e.to_string())?;
+    let (owner, backend) =
+        channel::backend(service, token.clone(), config.base_url.as_ref(), config.gateway_url.as_ref())
+            .map_err(|e| e.to_string())?;
     if owner != bot {
         return Err(format!("the token that is kept here belongs to another bot; {set_up}"));
     }
     let state = Dirs::state().map_err(|e| e.to_string())?;
-    Ok(SeatOptions { state, service: service.as_str().into(), bot: bot.into(), backend, means })
+    Ok((SeatOptions { state, service: service.as_str().into(), bot: bot.into(), backend, means }, token))
 }
 
 fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> SeatStatus {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use holdfast_core::limits;
 use holdfast_core::status::WarningCode;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -14,7 +15,15 @@ use crate::config::{self, Applied, Config, ConfigError, EditError};
 /// Applies edits until the process ends.
 pub(super) async fn follow(running: Arc<Running>) {
     let (told, mut edited) = mpsc::channel(1);
-    let watch = config::watch(running.dirs.config_file(), told, running.ended.clone());
+    let watch = config::watch(running.dirs.config_file(), limits::CONFIG_POLL, told, running.ended.clone());
+    let (told, mut replaced) = mpsc::channel(1);
+    let secrets = running.secrets.file().to_owned();
+    let guard = config::watch(secrets, limits::SECRETS_POLL, told, running.ended.clone());
+    let token = async {
+        while replaced.recv().await.is_some() {
+            running.renew_token().await;
+        }
+    };
     let apply = async {
         while edited.recv().await.is_some() {
             // What is wrong with the edit stands among the warnings.
@@ -26,7 +35,7 @@ pub(super) async fn follow(running: Arc<Running>) {
             running.renew_channel(false).await;
         }
     };
-    tokio::join!(watch, apply, channel);
+    tokio::join!(watch, apply, channel, guard, token);
 }
 
 impl Running {

@@ -141,6 +141,18 @@ impl FakeTelegram {
         token
     }
 
+    /// Gives a bot another token: those that it had are worthless.
+    pub fn rotate(&self, id: u64) -> String {
+        self.change(|seen| {
+            seen.minted += 1;
+            let token = format!("{id}:fresh-TOKEN_{:020}", seen.minted);
+            seen.tokens.retain(|_, of| *of != id);
+            seen.polls.clear();
+            seen.tokens.insert(token.clone(), id);
+            token
+        })
+    }
+
     /// Makes a token worthless. Open polls with it end.
     pub fn revoke(&self, token: &str) {
         self.change(|seen| {
