@@ -42,7 +42,7 @@ async fn a_call_waits_for_the_person_s_answer_across_a_cut_of_the_link() {
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
         assert!(shown.contains(" asks to run write_file a.txt ("), "{shown}");
         assert!(shown.contains(&format!(" s left: holdfast answer {id} yes|no)")), "{shown}");
-        assert_eq!(home.ok(&["answer", id, "yes"]).await, "it runs");
+        assert_eq!(home.ok(&["answer", id, "yes"]).await, "allowed");
         let late = home.run(&["answer", id, "yes"]).await;
         assert_eq!(late.status.code(), Some(1));
     };

@@ -75,7 +75,7 @@ async fn a_service_is_installed_asked_about_and_removed() {
     let (program, arguments) = start.split_once(' ').expect("arguments");
     assert!(program.ends_with("/holdfast") && std::path::Path::new(program).is_absolute(), "{program}");
     let (config, data) = (systemd.home.config(), systemd.home.data());
-    let (work, config, data) = (root.join("work"), config.display(), data.display());
+    let (work, config, data) = (root.join("workspace/work"), config.display(), data.display());
     let expected =
         format!("serve --workspace {} --listen 127.0.0.1:0 --config-dir {config} --data-dir {data}", work.display());
     assert_eq!(arguments, expected);
@@ -116,7 +116,7 @@ async fn no_service_takes_the_folder_of_a_process_that_runs() {
     let _serve = serve(&systemd.home).await;
     let output = systemd.run(&["service", "install", "serve"]).await;
     assert!(
-        String::from_utf8_lossy(&output.stderr).contains("Holdfast runs already on this data folder"),
+        String::from_utf8_lossy(&output.stderr).contains("Holdfast is already running on this data folder"),
         "{output:?}"
     );
     assert!(!systemd.unit().exists());

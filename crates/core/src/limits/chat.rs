@@ -25,7 +25,7 @@ limits! {
     OUTBOX_COMMIT_RETRY: Duration = secs(1), "time", "Wait before a failed commit is made again.";
     OUTBOX_CURSOR_LAG: Duration = millis(1500), "time", "How long a transcript's cursor that moved over nothing to say may wait for a commit; what it moved over would be read again.";
     OUTBOX_AGE: Duration = secs(30 * 60), "time", "An entry that is older is not sent but counted in one line.";
-    OUTBOX_ENTRIES: u64 = 200, "entries", "Entries that wait for one channel, and as many more as share a message with them; older ones are counted in one line.";
+    OUTBOX_ENTRIES: usize = 200, "messages", "Messages of whole entries that wait for one channel; what is in older ones is counted in one line. A burst is a number of messages: entries that were joined into one count once.";
     OUTBOX_JOINED: Duration = secs(5 * 60), "time", "What was written later than this after a message's beginning is not joined to it while it waits; a sixth of OUTBOX_AGE, by which they would be left out together.";
     OUTBOX_CHUNKS: usize = 20, "messages", "Messages of one entry; the rest of it is counted in the last.";
     OUTBOX_RECORDS: usize = 1000, "messages", "Messages that wait for one channel; less than OUTBOX_ENTRIES of OUTBOX_CHUNKS each.";

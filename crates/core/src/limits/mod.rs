@@ -463,7 +463,7 @@ mod tests {
         assert!(SEAT_COMMAND_WAIT > SEAT_ANSWER + SEAT_HANDOVER + CHANNEL_REQUEST);
         assert!(SEAT_BACKOFF_MIN < SEAT_BACKOFF_MAX);
         assert!(OUTBOX_DRAIN_STARTS < SEAT_DRAIN, "a send that is begun must have time to end");
-        assert!(OUTBOX_RECORDS < OUTBOX_ENTRIES as usize * OUTBOX_CHUNKS && OUTBOX_CHUNKS < OUTBOX_RECORDS);
+        assert!(OUTBOX_RECORDS < OUTBOX_ENTRIES * OUTBOX_CHUNKS && OUTBOX_CHUNKS < OUTBOX_RECORDS);
         assert!(OUTBOX_NONCE_WINDOW < OUTBOX_WATCH + OUTBOX_WATCH_END, "what hung is asked for, not sent again");
         assert!(ASK_LIFE < OUTBOX_AGE, "a prompt is over before it is too old to be shown");
         assert!(TYPING_AGAIN * 10 < TYPING_FOR && OUTBOX_RETRY_MIN < OUTBOX_RETRY_MAX);

@@ -44,9 +44,7 @@ pub(super) fn check(channel: &ChannelConfig) -> Result<(), Wrong> {
     match &channel.direct {
         Some(name) => match channel.bindings.iter().find(|binding| binding.name == *name) {
             None => wrong("direct", format!("there is no binding `{name}`")),
-            Some(binding) if binding.deliver.is_none() => {
-                wrong("direct", format!("binding `{name}` has no `deliver`"))
-            }
+            Some(binding) if binding.deliver.is_none() => wrong("direct", format!("binding `{name}` has no `deliver`")),
             Some(_) => Ok(()),
         },
         None => Ok(()),
@@ -193,10 +191,7 @@ mod tests {
             ),
             ("[channel]\nvoice = [\" \"]".into(), "2:1: it must begin with a program"),
             (format!("[channel]\ndirect = \"web\"\n{BOUND}"), "2:1: there is no binding `web`"),
-            (
-                format!("[channel]\ndirect = \"app\"\n{BOUND}"),
-                "2:1: binding `app` has no `deliver`",
-            ),
+            (format!("[channel]\ndirect = \"app\"\n{BOUND}"), "2:1: binding `app` has no `deliver`"),
             (BOUND.replace("app\"\nch", "a b\"\nch"), "2:1: 1 to 40 letters, digits and `-`"),
             (format!("{BOUND}{}", BOUND.replace("app\"\nch", "App\"\nch")), "6:1: another binding has this name"),
             (

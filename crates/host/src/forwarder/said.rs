@@ -12,7 +12,7 @@ use holdfast_core::transcript::{Piece, Turn, join};
 /// by itself. Pieces follow each other in the transcript.
 pub(super) fn entries(pieces: &[Piece], chunk: usize, now: UnixMs) -> Vec<Entry> {
     let pieces: Vec<&Piece> = pieces.iter().filter(|piece| !piece.text.trim().is_empty()).collect();
-    let too_many = pieces.len().saturating_sub(usize::try_from(limits::OUTBOX_ENTRIES).unwrap_or(usize::MAX));
+    let too_many = pieces.len().saturating_sub(limits::OUTBOX_ENTRIES);
     let mut all: Vec<Entry> = Vec::new();
     for (nth, piece) in pieces.into_iter().enumerate() {
         let age = age(piece, now);

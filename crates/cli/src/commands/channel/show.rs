@@ -48,8 +48,8 @@ pub async fn show(folders: &Folders) -> Result<(), Failure> {
 fn lines(binding: &BindingConfig, now: Option<&BindingStatus>) -> Vec<String> {
     let id = &binding.channel;
     let channel = now.and_then(|b| b.channel_name.as_ref()).map_or(id.clone(), |name| format!("{name} ({id})"));
-    let adapter = binding.deliver.map_or("nothing: it is only mirrored", |deliver| deliver.as_str());
-    let mut lines = vec![format!("{} ↔ {}; delivers by {adapter}", binding.name, print::shown(&channel))];
+    let adapter = binding.deliver.map_or("none (mirrored only)", |deliver| deliver.as_str());
+    let mut lines = vec![format!("{} ↔ {}; delivery: {adapter}", binding.name, print::shown(&channel))];
     let source = match (&binding.transcript, &binding.session, &binding.project) {
         (Some(_), ..) => None,
         (_, Some(session), _) => Some(format!("session {session}")),

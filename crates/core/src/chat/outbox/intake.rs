@@ -30,12 +30,7 @@ impl Outbox {
         entries.retain(|entry| !entry.text.trim().is_empty());
         let (mut left_out, mut fresh): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.age > limits::OUTBOX_AGE);
-        let (mut kept, mut from) = (0, fresh.len());
-        while kept < limits::OUTBOX_ENTRIES && from > 0 {
-            from -= 1;
-            kept += fresh[from].count;
-        }
-        left_out.extend(fresh.drain(..from));
+        left_out.extend(fresh.drain(..fresh.len().saturating_sub(limits::OUTBOX_ENTRIES)));
         if let (Some(first), Some(last)) = (left_out.first(), left_out.last()) {
             let key = Key { source: source.clone(), start: first.start, end: last.end, chunk: 0 };
             self.count(now, &channel, key, left_out.iter().map(|entry| entry.count).sum());
@@ -169,12 +164,12 @@ impl Outbox {
     fn shorten(&mut self, now: Now, channel: &ChannelId) {
         let Some(lane) = self.lanes.get(channel) else { return };
         let (begun, len) = (lane.begun(), lane.queue.len());
-        let (mut keep, mut entries) = (len, 0);
+        let (mut keep, mut messages) = (len, 0);
         for at in (begun..len).rev().filter(|at| !is_same(lane, *at)) {
-            if entries >= limits::OUTBOX_ENTRIES || len - at > limits::OUTBOX_RECORDS {
+            messages += 1;
+            if messages > limits::OUTBOX_ENTRIES || len - at > limits::OUTBOX_RECORDS {
                 break;
             }
-            entries += lane.queue[at].record.entries;
             keep = at;
         }
         // A line alone is as short as it gets.
