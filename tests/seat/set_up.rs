@@ -128,7 +128,8 @@ async fn another_bot_that_is_set_up_while_the_first_still_connects_is_used_at_on
     let args = [&ON[..], &[url.as_str()]].concat();
     let set = a.home.run_with(&args, &second).await;
     assert!(set.status.success(), "{}", String::from_utf8_lossy(&set.stderr));
-    a.until("the second", |s| s["state"] == "serving" && s["bot"] == (BOT + 1).to_string()).await;
+    let second = (BOT + 1).to_string();
+    a.until("the second", |s| s["state"] == "serving" && s["bot"] == *second).await;
     telegram.until("its poll alone", |seen| seen.polling.keys().eq(["b"])).await;
     assert_eq!(telegram.seen().conflicts, 0, "never two at once");
 }

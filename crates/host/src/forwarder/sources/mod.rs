@@ -280,6 +280,15 @@ impl Shell {
             return;
         }
         let current = source.transcript().cloned();
+        // After a restart it is not known from the text before its agent writes again; messages need it at once.
+        let same = free.iter().find(|found| Some(&found.path) == current.as_ref());
+        if let Some(session) = same.and_then(|found| found.session.as_ref()) {
+            let mut known = source.session.lock();
+            if known.is_none() {
+                *known = Some(session.clone());
+                self.unpublished = true;
+            }
+        }
         let chosen = match source.config.session {
             Some(_) => free.first(),
             None => source.choice.look(&free, current.as_deref()),

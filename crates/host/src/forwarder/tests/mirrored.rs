@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use holdfast_core::chat::SendError;
+use holdfast_core::transcript::discovery::slugs;
 
 use super::*;
 
@@ -99,4 +100,27 @@ async fn what_is_said_while_people_write_and_a_message_waits_to_be_sent_is_all_p
     }
     seat.service.until("d", |world| world.posts.iter().any(|post| post.2.ends_with('d'))).await;
     assert_eq!(seat.service.texts("c1").join("\n\n"), "a\n\nb\n\nc\n\nd");
+}
+
+#[tokio::test]
+async fn a_session_is_known_after_a_restart_before_its_agent_writes_again() {
+    let mut seat = Seat::new();
+    let folder = seat.folder.path().canonicalize().unwrap();
+    let (home, project) = (folder.join("claude"), folder.join("project"));
+    let sessions = home.join("projects").join(&slugs(project.to_str().unwrap())[0]);
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&sessions).unwrap();
+    append(&sessions.join("s1.jsonl"), &["before"]);
+    seat.homes.claude = Some(home);
+    seat.edit(|config| {
+        let binding = &mut config.bindings[0];
+        (binding.transcript, binding.project) = (None, project.to_str().map(str::to_owned));
+    });
+    for _life in 0..2 {
+        seat.serve();
+        seat.hear(Event::Ready).await;
+        let status = seat.until("a session", |status| status.bindings[0].session.is_some()).await;
+        assert_eq!(status.bindings[0].session.as_deref(), Some("s1"));
+        seat.die().await;
+    }
 }

@@ -41,6 +41,7 @@ struct Seat {
     holder: Option<Holder>,
     /// What the timeline gets.
     noticed: Arc<parking_lot::Mutex<Vec<(ChannelNotice, String)>>>,
+    homes: Homes,
 }
 
 struct Holder {
@@ -71,6 +72,7 @@ impl Seat {
             holds: Arc::new(AtomicBool::new(true)),
             holder: None,
             noticed: Arc::default(),
+            homes: Homes::default(),
         }
     }
 
@@ -98,7 +100,7 @@ impl Seat {
                 news => drop(told.send(news)),
             }),
         };
-        let means = Means { desk: self.desk.clone(), config: self.config.subscribe(), homes: Homes::default() };
+        let means = Means { desk: self.desk.clone(), config: self.config.subscribe(), homes: self.homes.clone() };
         let (events, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
         let forwarder = Forwarder::open(post, means);
         forwarder.connected(heard);
