@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_testkit::home::Home;
 use holdfast_testkit::process::Signal;
+pub use holdfast_testkit::stand::found as eventually;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -181,19 +182,6 @@ async fn announced(command: &mut Command) -> (Child, String) {
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     stdout.read_line(&mut line).await.expect("its line");
     (child, line.trim().to_owned())
-}
-
-/// Polls what no event tells of.
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let polled = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, polled).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
 
 /// The web processes of an application.

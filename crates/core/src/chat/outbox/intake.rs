@@ -11,6 +11,7 @@ use super::record::{Change, Key, Record};
 use crate::chat::{ChannelId, Draft, chunks, fences};
 use crate::limits;
 use crate::time::Now;
+use crate::transcript::join;
 
 impl Outbox {
     pub(super) fn entries(
@@ -134,7 +135,7 @@ impl Outbox {
         if !follows || lane.holds(key) || age.saturating_sub(entry.age) > limits::OUTBOX_JOINED {
             return false;
         }
-        let text = format!("{}\n\n{text}", before.text);
+        let text = join([before.text.as_str(), text]);
         if text.encode_utf16().count() > self.chunk {
             return false;
         }
