@@ -15,6 +15,16 @@ fn exit_code(outcome: &Outcome) -> Option<i32> {
     }
 }
 
+/// The first status that tells the only operation as completed and nothing behind; it is told at a pace, so it may come
+/// a moment after the folder went, and one from before the start has nothing behind either.
+async fn settled(worker: &WorkerHandle) -> Arc<WorkerStatus> {
+    let over = |s: &Arc<WorkerStatus>| {
+        let completed = s.operations.iter().map(|row| row.state).eq([State::Completed]);
+        completed && (s.behind_bytes, s.results_waiting, s.counts.running) == (0, 0, 0)
+    };
+    status(worker, over).await
+}
+
 #[tokio::test]
 async fn a_program_runs_and_its_output_its_exit_and_the_giving_up_of_its_room_follow() {
     let stage = Stage::new().await;
@@ -29,10 +39,7 @@ async fn a_program_runs_and_its_output_its_exit_and_the_giving_up_of_its_room_fo
     assert_eq!(peer.output(1, Stream::Stderr), b"err");
     assert_eq!(written, Streams::from([(Stream::Stdout, out.len() as u64), (Stream::Stderr, 3)]));
     gone(&stage.run_folder(1)).await;
-    // The status is told at a pace, so it may come a moment after the folder went.
-    let status = status(&worker, |s| (s.behind_bytes, s.results_waiting, s.counts.running) == (0, 0, 0)).await;
-    assert_eq!(status.operations[0].state, State::Completed);
-    assert_eq!(status.operations[0].exit_code, Some(3));
+    assert_eq!(settled(&worker).await.operations[0].exit_code, Some(3));
     // The same again is not done again.
     peer.ask(sh(1, "printf out; printf err >&2; pwd; exit 3")).await;
     peer.received(1).await;
@@ -339,5 +346,5 @@ async fn a_spool_that_lost_a_part_is_sent_without_it_and_the_operation_ends() {
     assert_eq!(exit_code(&outcome), Some(0));
     assert_eq!(written, Streams::from([(Stream::Stdout, 10_000_000)]));
     assert_eq!(peer.lost, segment + 10_000_000 - 2 * segment - 1000);
-    status(&worker, |s| (s.behind_bytes, s.results_waiting) == (0, 0)).await;
+    settled(&worker).await;
 }
