@@ -1,7 +1,9 @@
 //! What people see of an agent that works: that the bot types, and a reaction on their message.
 //!
 //! One owner of both. Typing is shown while the agent works and nothing is about to be said: a service shows it for some
-//! seconds more, so it must not be asked for just before the last words. A message has 🤔 from when it was taken, 🛠️ once a
+//! seconds more, so it must not be asked for just before the last words. What an agent does between its words is often
+//! the next words: typing comes back a moment later, so that one who says much costs no request beside each message.
+//! A message has 🤔 from when it was taken, 🛠️ once a
 //! tool runs, and nothing when the agent is done.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -51,9 +53,17 @@ pub struct Signs {
     marked: BTreeMap<ChannelId, (MessageId, &'static str)>,
     /// Where typing is shown, and when again.
     typing: TimerTable<ChannelId>,
-    /// Boot time of the last sign of work there.
-    worked: BTreeMap<ChannelId, Duration>,
+    /// Where the agent works.
+    works: BTreeMap<ChannelId, Work>,
     out: VecDeque<Output>,
+}
+
+#[derive(Debug)]
+struct Work {
+    /// Boot time of the last sign of it.
+    at: Duration,
+    /// Nothing was shown since the last words.
+    said: bool,
 }
 
 impl Signs {
@@ -75,15 +85,20 @@ impl Signs {
                 self.works(now, channel);
             }
             // It comes back when the agent goes on.
-            Input::Says(channel) => self.typing.stop(&channel),
+            Input::Says(channel) => {
+                self.typing.stop(&channel);
+                if let Some(work) = self.works.get_mut(&channel) {
+                    work.said = true;
+                }
+            }
             Input::Idle(channel) => {
                 self.typing.stop(&channel);
-                self.worked.remove(&channel);
+                self.works.remove(&channel);
                 self.unmark(&channel);
             }
             Input::Stop => {
                 self.typing = TimerTable::default();
-                self.worked.clear();
+                self.works.clear();
                 let channels: Vec<ChannelId> = self.marked.keys().cloned().collect();
                 channels.iter().for_each(|channel| self.unmark(channel));
             }
@@ -93,11 +108,12 @@ impl Signs {
     /// Time passed.
     pub fn handle_timeout(&mut self, now: Now) {
         while let Some(channel) = self.typing.expired(now) {
-            let worked = self.worked.get(&channel).copied().unwrap_or_default();
-            if now.boot.saturating_sub(worked) < limits::TYPING_FOR {
-                self.types(now, channel);
-            } else {
-                self.worked.remove(&channel);
+            match self.works.get_mut(&channel) {
+                Some(work) if now.boot.saturating_sub(work.at) < limits::TYPING_FOR => {
+                    work.said = false;
+                    self.types(now, channel);
+                }
+                _ => drop(self.works.remove(&channel)),
             }
         }
     }
@@ -113,17 +129,24 @@ impl Signs {
     }
 
     fn works(&mut self, now: Now, channel: ChannelId) {
-        if self.worked.len() < limits::SIGNS_CHANNELS || self.worked.contains_key(&channel) {
-            self.worked.insert(channel.clone(), now.boot);
+        if self.works.len() >= limits::SIGNS_CHANNELS && !self.works.contains_key(&channel) {
+            return;
+        }
+        let work = self.works.entry(channel.clone()).or_insert(Work { at: now.boot, said: false });
+        work.at = now.boot;
+        if self.typing.get(&channel).is_some_and(|due| !due.left(now).is_zero()) {
+            return;
+        }
+        if work.said {
+            self.typing.set(channel, Due::boot(now, limits::TYPING_AFTER_WORDS));
+        } else {
             self.types(now, channel);
         }
     }
 
     fn types(&mut self, now: Now, channel: ChannelId) {
-        if self.typing.get(&channel).is_none_or(|due| due.left(now).is_zero()) {
-            self.typing.set(channel.clone(), Due::boot(now, limits::TYPING_AGAIN));
-            self.out.push_back(Output::Typing(channel));
-        }
+        self.typing.set(channel.clone(), Due::boot(now, limits::TYPING_AGAIN));
+        self.out.push_back(Output::Typing(channel));
     }
 
     fn mark(&mut self, channel: ChannelId, message: MessageId, sign: &'static str) {
@@ -202,9 +225,27 @@ mod tests {
         signs.handle(now, Input::Says(at()));
         assert_eq!(until(&mut signs, &mut now, S * 60), []);
         signs.handle(now, Input::Works(at()));
-        assert_eq!(until(&mut signs, &mut now, S), [Output::Typing(at())]);
+        assert_eq!(until(&mut signs, &mut now, S * 9), vec![Output::Typing(at()); 2]);
         signs.handle(now, Input::Idle(at()));
         assert_eq!(until(&mut signs, &mut now, S * 60), []);
+        signs.handle(now, Input::Works(at()));
+        assert_eq!(until(&mut signs, &mut now, Duration::ZERO), [Output::Typing(at())]);
+    }
+
+    #[test]
+    fn an_agent_that_says_one_thing_after_another_types_before_the_first_and_after_the_last() {
+        let (mut signs, mut now) = (Signs::default(), Now::default());
+        let mut out = Vec::new();
+        for _ in 0..1000 {
+            signs.handle(now, Input::Works(at()));
+            out.extend(until(&mut signs, &mut now, S / 100));
+            signs.handle(now, Input::Says(at()));
+            out.extend(until(&mut signs, &mut now, S / 50));
+        }
+        assert_eq!(out, [Output::Typing(at())]);
+        signs.handle(now, Input::Tool(at()));
+        assert_eq!(until(&mut signs, &mut now, limits::TYPING_AFTER_WORDS - S / 100), []);
+        assert_eq!(until(&mut signs, &mut now, S / 50), [Output::Typing(at())]);
     }
 
     #[test]

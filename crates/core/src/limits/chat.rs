@@ -93,6 +93,7 @@ limits! {
     ASKS: usize = 100, "prompts", "Prompts that wait.";
     ASKS_KEPT: usize = 200, "prompts", "Prompts that are over and whose clicks are answered with what became of them.";
     TYPING_AGAIN: Duration = secs(8), "time", "How often typing is shown again; services show it for up to 10 s.";
+    TYPING_AFTER_WORDS: Duration = secs(1), "time", "How long after its last words an agent that works on is shown typing; what it says within costs no such request.";
     TYPING_FOR: Duration = secs(600), "time", "How long typing is shown without a sign of work; many times TYPING_AGAIN.";
     SIGNS_CHANNELS: usize = 64, "channels", "Channels in which typing and reactions are kept.";
 
