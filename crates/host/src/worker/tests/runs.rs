@@ -106,15 +106,17 @@ async fn a_cancelled_program_ends_with_all_it_started() {
     assert!(!lives(child));
 }
 
-/// Runs a worker in a runtime of its own, so that it can be torn off at any moment.
-async fn torn_off(stage: &Stage, meanwhile: impl AsyncFnOnce(&WorkerHandle)) {
+/// Runs a worker in a runtime of its own, so that it can be torn off at any moment. Its socket stays open until it is gone:
+/// one that dialled again would be taken for the next worker.
+async fn torn_off(stage: &Stage, meanwhile: impl AsyncFnOnce(Peer) -> Peer) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let worker = {
         let _inside = runtime.enter();
         stage.worker().await
     };
-    meanwhile(&worker).await;
-    runtime.shutdown_background();
+    let peer = meanwhile(stage.relay.live(&[], BTreeMap::new()).await).await;
+    tokio::task::spawn_blocking(move || runtime.shutdown_timeout(limits::WORKER_LEASE)).await.unwrap();
+    drop((peer, worker));
 }
 
 #[tokio::test]
@@ -122,13 +124,13 @@ async fn a_run_outlives_its_worker_and_the_next_one_finds_it_again() {
     let stage = Stage::new().await;
     let mut received = BTreeMap::new();
     let mut ledger = None;
-    torn_off(&stage, async |_| {
-        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+    torn_off(&stage, async |mut peer| {
         peer.ask(sh(1, "echo before; read x; echo got $x; exit 7")).await;
         peer.received(1).await;
         peer.state(1, State::Running).await;
         peer.until_output(1, Stream::Stdout, |output| output == b"before\n").await;
-        (received, ledger) = (peer.received, peer.ledger);
+        (received, ledger) = (std::mem::take(&mut peer.received), peer.ledger.take());
+        peer
     })
     .await;
 
@@ -155,11 +157,11 @@ async fn a_run_outlives_its_worker_and_the_next_one_finds_it_again() {
 #[tokio::test]
 async fn an_end_that_came_while_no_worker_was_there_is_told_by_the_next_one() {
     let stage = Stage::new().await;
-    torn_off(&stage, async |_| {
-        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+    torn_off(&stage, async |mut peer| {
         peer.ask(sh(1, "while ! [ -e go ]; do sleep 0.01; done; echo late; exit 4")).await;
         peer.received(1).await;
         peer.state(1, State::Running).await;
+        peer
     })
     .await;
     std::fs::write(stage.workspace().join("go"), "").unwrap();
@@ -320,11 +322,11 @@ async fn a_program_whose_runner_does_nothing_any_more_is_ended_all_the_same() {
 #[tokio::test]
 async fn a_spool_that_lost_a_part_is_sent_without_it_and_the_operation_ends() {
     let stage = Stage::new().await;
-    torn_off(&stage, async |_| {
-        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+    torn_off(&stage, async |mut peer| {
         peer.ask(sh(1, "while ! [ -e go ]; do sleep 0.01; done; head -c 10000000 /dev/zero")).await;
         peer.received(1).await;
         peer.state(1, State::Running).await;
+        peer
     })
     .await;
     std::fs::write(stage.workspace().join("go"), "").unwrap();
