@@ -77,12 +77,10 @@ impl Outbox {
     pub(super) fn take_back(&mut self, key: &Key) {
         for lane in self.lanes.values_mut() {
             let rest = lane.queue.iter().skip(lane.begun());
-            let (gone, doubted): (Vec<Key>, Vec<bool>) = rest
-                .filter(|held| held.record.key.same_entry(key))
-                .map(|held| (held.record.key.clone(), held.doubted))
-                .unzip();
+            let gone: Vec<Key> =
+                rest.map(|held| &held.record.key).filter(|other| other.same_entry(key)).cloned().collect();
             // If a part of it was said, the rest belongs to that.
-            if gone.first() != Some(key) || doubted.contains(&true) {
+            if gone.first() != Some(key) {
                 continue;
             }
             if lane.queue.front().is_some_and(|front| front.record.key == *key) {
@@ -119,7 +117,7 @@ impl Outbox {
         }
         let batch = self.commits.add(Change::Prepare(Box::new(record.clone())));
         if let Some(lane) = self.lanes.get_mut(&record.channel) {
-            lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, doubted: false, open });
+            lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, open });
         }
     }
 
@@ -179,17 +177,13 @@ impl Outbox {
         }
     }
 
-    /// The first message is not sent any more if it is too old, nor are those after it that are.
+    /// The first message is not sent any more if it is too old, nor are those after it that are. One that may yet arrive is
+    /// not counted as left out.
     pub(super) fn expire(&mut self, now: Now, channel: &ChannelId) {
         let Some(lane) = self.lanes.get(channel) else { return };
-        if matches!(lane.doubt, Doubt::Nonce(_) | Doubt::Ask) || lane.flow != Flow::Idle {
-            return;
-        }
-        let old = lane.queue.iter().take_while(|held| held.is_old(now.boot) || held.record.skips > 0);
-        let old: Vec<&Held> = old.collect();
-        let count = old.len();
-        if !old.iter().all(|held| held.record.skips > 0) {
-            self.skip(now, channel, 0, count);
+        let old = lane.old(now.boot);
+        if old > 0 && lane.doubt == Doubt::None && lane.flow == Flow::Idle {
+            self.skip(now, channel, 0, old);
         }
     }
 
@@ -216,8 +210,7 @@ impl Outbox {
             if from == 0 {
                 (lane.doubt, lane.tries, lane.why) = (Doubt::None, 0, None);
             }
-            let (let_go, doubted, open) = (None, false, false);
-            lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go, doubted, open });
+            lane.queue.insert(from, Held { record: line, as_of: now.boot, batch, let_go: None, open: false });
         }
         if fresh > 0 {
             self.tell(Told::Skipped(channel.clone(), fresh));

@@ -19,8 +19,6 @@ pub(super) struct Held {
     pub batch: u64,
     /// Boot time at which a person let it be sent however old it is.
     pub let_go: Option<Duration>,
-    /// An attempt at it had an unknown end once, so that it may still arrive whatever is said of later ones.
-    pub doubted: bool,
     /// It is what a transcript says and was never sent, in no life: as long as it waits behind another one, more may be
     /// joined to it.
     pub open: bool,
@@ -63,8 +61,8 @@ pub(super) enum Flow {
     },
     /// It is under way since then.
     Sending { attempt: Attempt, since: Duration, reset: bool },
-    /// The channel is asked whether it has it.
-    Asking { attempt: Attempt, reset: bool },
+    /// The channel is asked whether it has it; `settled`: nothing of it can arrive after the answer.
+    Asking { attempt: Attempt, reset: bool, settled: bool },
     /// Its end goes to the store.
     Ending { batch: u64, sent: Option<MessageId> },
 }
@@ -74,6 +72,8 @@ pub(super) struct Lane {
     pub row: LaneRow,
     pub queue: VecDeque<Held>,
     pub doubt: Doubt,
+    /// With a doubt: boot time from which no attempt that was made so far can still arrive.
+    pub settles: Duration,
     pub flow: Flow,
     /// Tries of the first message that came to nothing.
     pub tries: u32,
@@ -101,6 +101,7 @@ impl Lane {
             row,
             queue: VecDeque::new(),
             doubt: Doubt::None,
+            settles: Duration::ZERO,
             flow: Flow::Idle,
             tries: 0,
             why: None,
@@ -117,6 +118,12 @@ impl Lane {
     /// Whether this waits here, by itself or within another message.
     pub fn holds(&self, key: &Key) -> bool {
         self.queue.iter().any(|held| held.record.key.covers(key))
+    }
+
+    /// How many of the first messages are to become one line, because they are too old; lines alone stay as they are.
+    pub fn old(&self, boot: Duration) -> usize {
+        let old = || self.queue.iter().take_while(|held| held.is_old(boot) || held.record.skips > 0);
+        if old().all(|held| held.record.skips > 0) { 0 } else { old().count() }
     }
 
     /// How many of the first messages must not be left out: the first if it is under way or may be there, and the rest of

@@ -95,14 +95,8 @@ impl Outbox {
             let lane = outbox.lanes.entry(channel.clone()).or_insert_with(empty);
             // Another life may have sent the first one and died before it could write that down.
             lane.doubt = Doubt::Ask;
-            lane.queue.push_back(Held {
-                record,
-                as_of: now.boot,
-                batch: 0,
-                let_go: None,
-                doubted: lane.queue.is_empty(),
-                open: false,
-            });
+            lane.settles = now.boot + limits::OUTBOX_NONCE_WINDOW;
+            lane.queue.push_back(Held { record, as_of: now.boot, batch: 0, let_go: None, open: false });
         }
         outbox.timers.set(Timer::Prune, Due::boot(now, limits::OUTBOX_RETRY_MAX));
         outbox.advance_all(now);

@@ -66,10 +66,7 @@ impl Outbox {
             let batch = self.commits.add(Change::Again { key: record.key.clone(), seq: record.seq });
             let channel = record.channel.clone();
             match self.lane(&channel) {
-                Some(lane) => {
-                    let (let_go, doubted, open) = (None, false, false);
-                    lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go, doubted, open })
-                }
+                Some(lane) => lane.queue.push_back(Held { record, as_of: now.boot, batch, let_go: None, open: false }),
                 None => self.tell(Told::NoLane(channel)),
             }
         }

@@ -29,8 +29,16 @@ impl Outbox {
         if lane.flow != Flow::Idle || lane.row.parked.is_some() || !self.commits.has(front.batch) {
             return;
         }
+        let settled = now.boot >= lane.settles;
         let ask = match lane.doubt {
             Doubt::None => false,
+            // It would be left out, but not while it may still arrive.
+            Doubt::Asked(_) if lane.old(now.boot) > 0 => {
+                if !settled {
+                    return self.settles(now, channel);
+                }
+                true
+            }
             Doubt::Nonce(until) | Doubt::Asked(until) => now.boot >= until,
             Doubt::Ask => true,
         };
@@ -46,13 +54,23 @@ impl Outbox {
         let (attempt, generation) = (self.attempt(), self.generation);
         let Some(lane) = self.lanes.get_mut(channel) else { return };
         if ask {
-            lane.flow = Flow::Asking { attempt, reset: false };
+            lane.flow = Flow::Asking { attempt, reset: false, settled };
             self.out.push_back(Output::Compare { attempt, channel: channel.clone(), after, since });
         } else {
             lane.flow = Flow::Sending { attempt, since: now.boot, reset: false };
             self.out.push_back(Output::Send { attempt, generation, draft });
         }
         self.timers.set(Timer::Watch(channel.clone()), Due::boot(now, limits::OUTBOX_WATCH));
+    }
+
+    /// The first message is let be until nothing of it can arrive any more.
+    fn settles(&mut self, now: Now, channel: &ChannelId) {
+        let Some(lane) = self.lanes.get_mut(channel) else { return };
+        (lane.flow, lane.why) =
+            (Flow::Waiting { limited: false }, Some("an earlier attempt may still arrive".to_owned()));
+        let left = lane.settles.saturating_sub(now.boot);
+        self.timers.set(Timer::Lane(channel.clone()), Due::boot(now, left));
+        self.out.push_back(Output::Changed);
     }
 
     /// The lane in which this attempt is under way, and since when; its watch ends.
@@ -80,9 +98,7 @@ impl Outbox {
             Err(error) => {
                 if let (SendError::Unknown(_), Some(lane)) = (&error, self.lanes.get_mut(&channel)) {
                     lane.doubt = lane.doubt.unknown(since);
-                    if let Some(front) = lane.queue.front_mut() {
-                        front.doubted = true;
-                    }
+                    lane.settles = now.boot + limits::OUTBOX_NONCE_WINDOW;
                 }
                 self.failed(now, &channel, error, Doing::Send);
             }
@@ -100,6 +116,7 @@ impl Outbox {
             Err(error) => return self.failed(now, &channel, error, Doing::Compare),
         };
         let Some(lane) = self.lanes.get_mut(&channel) else { return };
+        let settled = matches!(lane.flow, Flow::Asking { settled: true, .. });
         let Some(front) = lane.queue.front() else { return };
         let same = |posted: &&Posted| is_same(&posted.text, &front.record.text);
         let mut matches = posted.iter().filter(same).map(|posted| posted.id.clone());
@@ -107,7 +124,8 @@ impl Outbox {
         match (matches.next(), matches.next()) {
             (None, _) => {
                 let until = now.boot + limits::OUTBOX_NONCE_WINDOW;
-                (lane.doubt, lane.flow, lane.tries) = (Doubt::Asked(until), Flow::Idle, 0);
+                lane.doubt = if settled { Doubt::None } else { Doubt::Asked(until) };
+                (lane.flow, lane.tries) = (Flow::Idle, 0);
                 lane.row.last = newest.or_else(|| lane.row.last.take());
                 self.advance(now, &channel);
             }
@@ -170,12 +188,8 @@ impl Outbox {
                 let why = reason(&code, &text);
                 match lane.doubt {
                     // An earlier attempt may still arrive: the channel is asked when that is over.
-                    Doubt::Nonce(until) => (why, Some(until.saturating_sub(now.boot)), true),
-                    _ if lane.queue.front().is_some_and(|held| held.doubted) => {
-                        let why = format!("refused, but an earlier attempt may have arrived: {why}");
-                        return self.end(channel, Standing::Unknown(why), None);
-                    }
-                    _ => return self.end(channel, Standing::Parked(why), None),
+                    Doubt::Nonce(until) | Doubt::Asked(until) => (why, Some(until.saturating_sub(now.boot)), true),
+                    Doubt::None | Doubt::Ask => return self.end(channel, Standing::Parked(why), None),
                 }
             }
             // Whoever may not look may not speak there either.

@@ -46,10 +46,46 @@ fn what_waited_too_long_for_its_holder_becomes_one_line() {
     world.now = world.now.plus(MIN * 31);
     world.die();
     world.entries(3, S, &["d"]);
-    world.pass(MIN);
+    world.pass(MIN * 3);
     assert_eq!(world.service.texts(), ["_(skipped 3 entries)_", "d"]);
     assert_eq!(world.told, [Told::Skipped(channel("c1"), 3)]);
-    assert_eq!(world.compares, 1, "the first one might have been there");
+    assert_eq!(world.compares, 2, "the first one might have been there, or have been on its way");
+}
+
+#[test]
+fn what_is_too_old_and_may_still_arrive_is_waited_for_before_it_counts_as_skipped() {
+    let arrives = (Fate::Late(S * 60), vec!["a", "_(skipped 1 entry)_", "c"], 1);
+    for (fate, said, skipped) in [arrives, (Fate::RequestLost, vec!["_(skipped 2 entries)_", "c"], 2)] {
+        let mut world = World::new();
+        world.fates.push_back(fate);
+        world.entries(0, MIN * 30 - S, &["a", "b"]);
+        world.now = world.now.plus(S * 40);
+        world.die();
+        world.entries(2, S, &["c"]);
+        let why = world.outbox.snapshot(world.now).lanes[0].why.clone();
+        assert_eq!(why.as_deref(), Some("an earlier attempt may still arrive"));
+        world.give(Input::Online);
+        world.pass(limits::OUTBOX_NONCE_WINDOW - S);
+        assert_eq!(world.told, [], "nothing is counted while it may still arrive");
+        world.pass(MIN);
+        assert_eq!(world.service.texts(), said);
+        assert_eq!(world.told, [Told::Skipped(channel("c1"), skipped)]);
+        assert_eq!(world.compares, 2);
+    }
+}
+
+#[test]
+fn what_a_person_let_go_and_arrives_after_its_holders_death_keeps_its_place() {
+    let mut world = World::new();
+    world.fates.extend([later(), Fate::Late(S * 60)]);
+    world.entries(0, S, &["a"]);
+    world.now = world.now.plus(MIN * 31);
+    world.give(Input::Retry { channel: None, unknown: false });
+    world.die();
+    world.entries(1, S, &["b"]);
+    world.pass(MIN * 3);
+    assert_eq!(world.service.texts(), ["a", "b"]);
+    assert_eq!(world.told, []);
 }
 
 #[test]

@@ -172,6 +172,24 @@ fn a_refused_message_is_parked_alone_and_goes_to_the_end_when_a_person_lets_it()
 }
 
 #[test]
+fn a_refusal_counts_once_nothing_of_an_earlier_attempt_can_arrive_any_more() {
+    let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
+    let parked = Told::Parked(key, "Unknown Channel (10003)".to_owned());
+    let arrives = (Fate::Late(S * 60), 1, vec!["one", "two"], vec![]);
+    for (earlier, refusals, said, told) in [arrives, (Fate::RequestLost, 2, vec!["two"], vec![parked])] {
+        let mut world = World::new();
+        world.fates.push_back(earlier);
+        world.fates.extend(vec![refused(Scope::Message); refusals]);
+        world.dies_in = Some(3);
+        world.entries(0, S, &["one", "two"]);
+        world.pass(S * 119);
+        assert_eq!((world.compares, &world.told[..]), (1, &[][..]));
+        world.pass(S);
+        assert_eq!((world.service.texts(), world.compares, world.told), (said, 2, told));
+    }
+}
+
+#[test]
 fn a_channel_that_is_gone_is_parked_and_the_others_go_on() {
     let mut world = World::new();
     world.fates.push_back(refused(Scope::Channel));

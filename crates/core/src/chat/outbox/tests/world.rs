@@ -110,8 +110,6 @@ pub struct Service {
     pub posts: Vec<Post>,
     /// Requests that are on their way although nobody waits for them any more.
     pub late: Vec<(Duration, Draft)>,
-    /// Whether one ever was that the next holder would find too old: it is left out, and then it arrives.
-    pub was_late: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -316,10 +314,6 @@ impl World {
             }
             Fate::RequestLost => lost(),
             Fate::Late(by) => {
-                let mut rows = self.store.rows.values();
-                let row = rows.find(|(record, ..)| record.key.nonce() == draft.nonce);
-                let age = row.map_or(Duration::ZERO, |(record, _, since)| record.age + at - *since);
-                self.service.was_late |= age + MIN * 2 > crate::limits::OUTBOX_AGE;
                 self.service.late.push((at + by, draft));
                 lost()
             }
