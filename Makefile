@@ -102,7 +102,7 @@ conformance: machine $(CONFORMANCE)
 soak: machine
 	$(CARGO) build -p holdfast
 	$(CARGO) $(TESTS) --test soak
-	PROPTEST_CASES=20000 $(CARGO) test -p holdfast-core --lib model
+	PROPTEST_CASES=20000 $(CARGO) test -p holdfast-core --lib model -- --nocapture
 	ROUNDS=2000 BIG_ROUNDS=50 $(CARGO) test --test operations kills -- --nocapture
 	KILLS=500 FREEZE=60 $(CARGO) test --test channels endurance -- --nocapture
 

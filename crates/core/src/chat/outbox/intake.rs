@@ -29,30 +29,48 @@ impl Outbox {
         self.hurries |= begins;
         // What nobody will see is counted, not cut into messages.
         entries.retain(|entry| !entry.text.trim().is_empty());
-        let (mut left_out, mut fresh): (Vec<Entry>, Vec<Entry>) =
-            entries.into_iter().partition(|entry| entry.age > limits::OUTBOX_AGE);
-        left_out.extend(fresh.drain(..fresh.len().saturating_sub(limits::OUTBOX_ENTRIES)));
-        if let (Some(first), Some(last)) = (left_out.first(), left_out.last()) {
-            let key = Key { source: source.clone(), start: first.start, end: last.end, chunk: 0 };
-            self.count(now, &channel, key, left_out.iter().map(|entry| entry.count).sum());
-        }
-        for (nth, entry) in fresh.iter().enumerate() {
-            let key = Key { source: source.clone(), start: entry.start, end: entry.end, chunk: 0 };
-            let texts = messages(&entry.text, self.chunk);
-            if let [text] = &texts[..]
-                && nth == 0
-                && self.join(now, &channel, &key, entry, text)
-            {
-                continue;
-            }
-            for (chunk, text) in (0..).zip(texts) {
-                let record = self.record(Key { chunk, ..key.clone() }, &channel, text, entry.age);
-                self.prepare(now, Record { entries: entry.count, ..record }, true);
+        let is_old = |entry: &Entry| entry.age > limits::OUTBOX_AGE;
+        let young = entries.iter().filter(|entry| !is_old(entry)).count();
+        let mut surplus = young.saturating_sub(limits::OUTBOX_ENTRIES);
+        let left_out = |entry: Entry| {
+            let surplus_one = !is_old(&entry) && surplus > 0;
+            surplus -= usize::from(surplus_one);
+            (is_old(&entry) || surplus_one, entry)
+        };
+        let entries: Vec<(bool, Entry)> = entries.into_iter().map(left_out).collect();
+        // Ages need not fall from one entry to the next: a line stands for those that follow each other, and for no other.
+        for run in entries.chunk_by(|(one, _), (next, _)| one == next) {
+            match run {
+                [(true, first), ..] => {
+                    let end = run.last().map_or(first.end, |(_, last)| last.end);
+                    let key = Key { source: source.clone(), start: first.start, end, chunk: 0 };
+                    self.count(now, &channel, key, run.iter().map(|(_, entry)| entry.count).sum());
+                }
+                _ => self.wait(now, &source, &channel, run.iter().map(|(_, entry)| entry)),
             }
         }
         self.shorten(now, &channel);
         self.commits.add(Change::Cursor { source, state: cursor });
         self.out.push_back(Output::Changed);
+    }
+
+    /// Puts entries at the end of the queue; only the first may find room in a message that waits, as what is read at once is
+    /// joined already.
+    fn wait<'a>(&mut self, now: Now, source: &Arc<str>, channel: &ChannelId, entries: impl Iterator<Item = &'a Entry>) {
+        for (nth, entry) in entries.enumerate() {
+            let key = Key { source: source.clone(), start: entry.start, end: entry.end, chunk: 0 };
+            let texts = messages(&entry.text, self.chunk);
+            if let [text] = &texts[..]
+                && nth == 0
+                && self.join(now, channel, &key, entry, text)
+            {
+                continue;
+            }
+            for (chunk, text) in (0..).zip(texts) {
+                let record = self.record(Key { chunk, ..key.clone() }, channel, text, entry.age);
+                self.prepare(now, Record { entries: entry.count, ..record }, true);
+            }
+        }
     }
 
     pub(super) fn say(&mut self, now: Now, key: Key, draft: Draft) {

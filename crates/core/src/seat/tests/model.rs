@@ -128,7 +128,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(512), ..ProptestConfig::default() })]
 
     #[test]
     fn one_seat_has_one_holder_and_things_are_told_once(ops in proptest::collection::vec(op(), 1..60)) {

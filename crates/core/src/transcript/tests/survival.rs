@@ -169,7 +169,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(400), ..ProptestConfig::default() })]
     #[test]
     fn every_line_comes_once_and_in_order(
         steps in proptest::collection::vec(step(), 1..60),

@@ -91,7 +91,7 @@ fn carry_out(world: &mut World, live: &mut Live, step: Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(300), ..ProptestConfig::default() })]
     #[test]
     fn every_message_is_given_once_or_told(
         acknowledges in any::<bool>(),

@@ -53,6 +53,23 @@ fn what_waited_too_long_for_its_holder_becomes_one_line() {
 }
 
 #[test]
+fn what_is_young_between_what_is_too_old_is_said_and_in_its_place() {
+    let mut world = World::new();
+    let old = limits::OUTBOX_AGE + S;
+    let texts = [(old, "a"), (S, "b"), (old, "c"), (old, "d"), (Duration::ZERO, "e"), (old, "f")];
+    world.aged("c1", 0, &texts);
+    world.pass(MIN);
+    assert_eq!(
+        world.service.texts(),
+        ["_(skipped 1 entry)_", "b", "_(skipped 2 entries)_", "e", "_(skipped 1 entry)_"]
+    );
+    // Whoever reads them again counts none again.
+    world.aged("c1", 0, &texts);
+    world.pass(MIN);
+    assert_eq!(world.service.texts().len(), 5);
+}
+
+#[test]
 fn what_is_too_old_and_may_still_arrive_is_waited_for_before_it_counts_as_skipped() {
     let arrives = (Fate::Late(S * 60), vec!["a", "_(skipped 1 entry)_", "c"], 1);
     for (fate, said, skipped) in [arrives, (Fate::RequestLost, vec!["_(skipped 2 entries)_", "c"], 2)] {

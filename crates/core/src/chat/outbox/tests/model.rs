@@ -9,11 +9,12 @@ use proptest::prelude::*;
 use super::super::*;
 use super::world::*;
 use crate::chat::{Scope, SendError};
+use crate::limits;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// So many entries in a channel, and whether they say the same.
-    Entries(u8, u8, bool),
+    /// So many entries in a channel, whether they say the same, and which of them are too old, as bits.
+    Entries(u8, u8, bool, u8),
     Pass(Duration),
     Die,
     DieIn(usize),
@@ -39,9 +40,13 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
+fn old() -> impl Strategy<Value = u8> {
+    prop_oneof![4 => Just(0), 1 => any::<u8>()]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0u8..2, 1u8..4, any::<bool>()).prop_map(|(c, n, same)| Step::Entries(c, n, same)),
+        6 => (0u8..2, 1u8..4, any::<bool>(), old()).prop_map(|(c, n, same, old)| Step::Entries(c, n, same, old)),
         4 => (0u64..20_000).prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
         2 => (0u64..400).prop_map(|s| Step::Pass(Duration::from_secs(s))),
         1 => (0u64..4000).prop_map(|s| Step::Pass(Duration::from_secs(s))),
@@ -60,22 +65,25 @@ type Wanted = BTreeMap<String, Vec<String>>;
 
 fn carry_out(world: &mut World, wanted: &mut Wanted, at: &mut u64, step: Step) {
     match step {
-        Step::Entries(c, count, same) => {
+        Step::Entries(c, count, same, old) => {
             let name = format!("c{c}");
             let text = |n: u64| if same { "Done.".to_owned() } else { format!("entry {n}") };
             let texts: Vec<String> = (*at..*at + u64::from(count)).map(text).collect();
-            let refs: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let age = |nth: usize| if old & 1 << nth == 0 { Duration::ZERO } else { limits::OUTBOX_AGE + S };
+            let aged: Vec<_> = texts.iter().enumerate().map(|(nth, text)| (age(nth), text.as_str())).collect();
             let end = (*at + u64::from(count)).to_string();
             let read = |world: &World| world.store.cursors.get(&source()).is_some_and(|cursor| **cursor == *end);
-            world.entries_in(&name, *at, Duration::ZERO, &refs);
+            let mut reader = world.store.generation;
+            world.aged(&name, *at, &aged);
             // Whoever died before it was stored is followed by one who reads it again; a full disk is waited for.
             for _ in 0..10 {
                 if read(world) {
                     break;
                 }
                 world.pass(S * 2);
-                if !read(world) {
-                    world.entries_in(&name, *at, Duration::ZERO, &refs);
+                if !read(world) && world.store.generation != reader {
+                    reader = world.store.generation;
+                    world.aged(&name, *at, &aged);
                 }
             }
             assert!(read(world));
@@ -155,7 +163,7 @@ fn check(world: &World, wanted: &Wanted) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(400), ..ProptestConfig::default() })]
     #[test]
     fn nothing_is_posted_twice_and_nothing_is_lost_untold(steps in prop::collection::vec(step(), 1..60)) {
         let (mut world, mut wanted, mut at) = (World::new(), Wanted::new(), 0);

@@ -241,9 +241,14 @@ impl World {
     }
 
     pub fn entries_in(&mut self, name: &str, from: u64, age: Duration, texts: &[&str]) {
-        let entry = |(start, text): (u64, &&str)| {
+        self.aged(name, from, &texts.iter().map(|text| (age, *text)).collect::<Vec<_>>());
+    }
+
+    /// Entries of different ages, read at once.
+    pub fn aged(&mut self, name: &str, from: u64, texts: &[(Duration, &str)]) {
+        let entry = |(start, (age, text)): (u64, &(Duration, &str))| {
             let text = (*text).to_owned();
-            Entry { start, end: start + 1, age, text, count: 1 }
+            Entry { start, end: start + 1, age: *age, text, count: 1 }
         };
         let entries: Vec<Entry> = (from..).zip(texts).map(entry).collect();
         let cursor = (from + texts.len() as u64).to_string().into();
