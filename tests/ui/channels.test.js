@@ -279,6 +279,11 @@ test('from a token to an agent that is mirrored, and back: the real thing', asyn
   await page.getByRole('button', { name: 'Test message app' }).click();
   await page.getByText(/Test message posted \(id \d+\)\./).waitFor();
 
+  // What an agent wrote before is not posted.
+  await eventually(async () => {
+    const { channels } = await (await home.api('GET', '/api/status')).json();
+    assert.ok(channels.bindings[0].transcript);
+  });
   const said = { type: 'text', text: 'All 212 tests pass.' };
   const line = { type: 'assistant', sessionId: 's-1', uuid: 'u-1', timestamp: new Date().toISOString(), message: { role: 'assistant', content: [said] } };
   await appendFile(transcript, `${JSON.stringify(line)}\n`);

@@ -133,8 +133,10 @@ test('cutting all access ends every client and token, says how many, and stops t
   await dialog.getByRole('button', { name: 'Cut all access' }).click();
   await page.getByRole('alert').getByText('2 clients and tokens lost their access. The link is stopped.').waitFor();
   for (const one of [access, token]) assert.ok(!(await allowed(home, one)));
-  const status = await (await home.api('GET', '/api/status')).json();
-  assert.equal(status.relay.state, 'stopped');
+  await eventually(async () => {
+    const status = await (await home.api('GET', '/api/status')).json();
+    assert.equal(status.relay.state, 'stopped');
+  });
 });
 
 test('where the relay is elsewhere, its lists are not claimed and cutting says what it cannot reach', async () => {

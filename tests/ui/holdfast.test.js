@@ -46,8 +46,10 @@ test('Stop stops the engines, and Start brings them back', async () => {
   await says(page, READY);
   await page.getByRole('button', { name: 'Stop' }).click();
   await says(page, 'Stopped: this machine cannot be reached');
-  const { app } = await (await home.api('GET', '/api/status')).json();
-  assert.deepEqual([app.engines.link, app.engines.relay], ['stopped', 'stopped']);
+  await eventually(async () => {
+    const { app } = await (await home.api('GET', '/api/status')).json();
+    assert.deepEqual([app.engines.link, app.engines.relay], ['stopped', 'stopped']);
+  });
   await page.getByRole('button', { name: 'Start' }).click();
   await says(page, READY);
 });
@@ -108,9 +110,12 @@ test('the window folds steps into the calls that the core folds them into', asyn
   await call(page, 'read_file').getByText('failed', { exact: true }).waitFor();
   await home.run('drill', '--cut', '2s');
   await call(page, 'drill_wait').getByText('delivered', { exact: true }).waitFor();
-  const [steps, rows] = await Promise.all(['/api/timeline', '/api/calls'].map(async (path) => (await home.api('GET', path)).json()));
-  assert.deepEqual(rows.map((row) => row.tool), ['drill_wait', 'read_file', 'list_dir']);
-  assert.deepEqual(callRows(steps), rows);
+  // A step may come between the two questions.
+  await eventually(async () => {
+    const [steps, rows] = await Promise.all(['/api/timeline', '/api/calls'].map(async (path) => (await home.api('GET', path)).json()));
+    assert.deepEqual(rows.map((row) => row.tool), ['drill_wait', 'read_file', 'list_dir']);
+    assert.deepEqual(callRows(steps), rows);
+  });
 });
 
 test('a client is let in by typing the code of its page, and shut out by Revoke', async () => {

@@ -41,17 +41,31 @@ export class Scripted {
         scripted.#json(response, status, { code, message });
       });
     });
-    await scripted.listen(0);
+    await scripted.reserve();
     return scripted;
   }
 
   listen(port) {
-    return new Promise((done) => {
+    return new Promise((done, fail) => {
+      this.server.once('error', fail);
       this.server.listen(port, '127.0.0.1', () => {
-        this.port = this.server.address().port;
+        this.server.off('error', fail);
+        this.port = port;
         done();
       });
     });
+  }
+
+  /** Listens where the system puts nobody else while this one is silent. */
+  async reserve() {
+    for (;;) {
+      const port = 13_000 + Math.floor(Math.random() * 7_000);
+      try {
+        return await this.listen(port);
+      } catch (error) {
+        if (error.code !== 'EADDRINUSE') throw error;
+      }
+    }
   }
 
   /** A new address that opens the window once. */
