@@ -293,13 +293,13 @@ async fn a_token_of_another_address_of_this_relay_is_not_for_this_one() {
     let (relay, _) = Relay::with_ada().await;
     let (_, tokens) = relay.connect().await;
     let access = tokens["access_token"].as_str().unwrap().to_owned();
-    let Relay { handle, clock, dir } = relay;
+    let Relay { handle, clock, dir, port } = relay;
     handle.shutdown().await;
     let mut options = holdfast_relay::RelayOptions::loopback(0, dir.path());
     options.clock = clock.clone();
     options.public_url = Some("https://relay.example".parse().unwrap());
     let handle = holdfast_relay::start(options).await.unwrap();
-    let relay = Relay { handle, clock, dir };
+    let relay = Relay { handle, clock, dir, port };
     assert_eq!(relay.mcp("/mcp", &access).await, 401);
     let failure = relay.handle.state().auth.check(&access, &Default::default()).unwrap_err();
     assert_eq!(failure, holdfast_relay::AuthFailure::WrongAudience);

@@ -17,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use holdfast_core::policy::Role;
 use holdfast_relay::people::Enrolled;
 use holdfast_relay::{ManualClock, NewAccount, RelayHandle, RelayOptions, TokenRequest, start};
+use holdfast_testkit::port::Port;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,6 +31,8 @@ pub struct Relay {
     pub handle: RelayHandle,
     pub clock: Arc<ManualClock>,
     pub dir: tempfile::TempDir,
+    /// Nobody else's, so that it listens there again after a restart.
+    pub port: Port,
 }
 
 /// An answer, read to its end.
@@ -71,11 +74,12 @@ impl Relay {
     pub async fn with(change: impl FnOnce(&mut RelayOptions)) -> Relay {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::default());
-        let mut options = RelayOptions::loopback(0, dir.path());
+        let port = Port::reserve();
+        let mut options = RelayOptions::loopback(port.number(), dir.path());
         options.clock = clock.clone();
         change(&mut options);
         let handle = start(options).await.unwrap();
-        Relay { handle, clock, dir }
+        Relay { handle, clock, dir, port }
     }
 
     /// A relay with the owner `ada`, her password and one device.
@@ -243,12 +247,11 @@ impl Relay {
 
     /// Stops it and starts another on the same folder and port.
     pub async fn restart(self) -> Relay {
-        let Relay { handle, clock, dir } = self;
-        let port = handle.addr.port();
+        let Relay { handle, clock, dir, port } = self;
         handle.shutdown().await;
-        let mut options = RelayOptions::loopback(port, dir.path());
+        let mut options = RelayOptions::loopback(port.number(), dir.path());
         options.clock = clock.clone();
-        Relay { handle: start(options).await.unwrap(), clock, dir }
+        Relay { handle: start(options).await.unwrap(), clock, dir, port }
     }
 }
 

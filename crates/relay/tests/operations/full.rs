@@ -4,7 +4,7 @@ use holdfast_core::operation::{Stream, Streams};
 use holdfast_testkit::disk::Disk;
 use serde_json::json;
 
-use crate::stage::{Stage, exec};
+use crate::stage::{Stage, eventually, exec};
 
 #[tokio::test]
 async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_there_is_room() {
@@ -20,7 +20,7 @@ async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_th
     disk.resize(0);
     let refused = stage.post("", json!({"request": exec(), "key": "k"})).await;
     assert_eq!((refused.status, refused.code()), (507, "storage_full".into()));
-    assert_eq!(refusing(&stage).await, 1);
+    eventually("a device that is refused", async || refusing(&stage).await == 1).await;
     worker.send_output(&run, Stream::Stdout, 100_000, &[b'b'; 100_000]).await;
     worker.send_exit(&operation, 0, Streams::from([(Stream::Stdout, 200_000)])).await;
     // The refusal comes after what was sent before it, on the same store.
@@ -30,7 +30,7 @@ async fn a_relay_without_room_acknowledges_nothing_and_goes_on_by_itself_when_th
     stage.relay.advance(2);
     // Nothing was acknowledged, so the worker offers it again.
     worker.output(&run, Stream::Stdout, 100_000, &[b'b'; 100_000]).await;
-    assert_eq!(refusing(&stage).await, 0);
+    eventually("no device that is refused", async || refusing(&stage).await == 0).await;
     worker.exits(&operation, 0, Streams::from([(Stream::Stdout, 200_000)])).await;
     assert_eq!(stage.output(&id, "stdout", 199_999).await, ("b".into(), 200_000, true));
     assert_eq!(stage.state(&id).await, "completed");

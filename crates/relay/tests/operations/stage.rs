@@ -104,14 +104,14 @@ impl Stage {
 
     /// The same, and something happens while it is away.
     pub async fn crash_and(self, meanwhile: impl FnOnce()) -> Stage {
-        let Stage { relay: Relay { handle, clock, dir }, device, token } = self;
+        let Stage { relay: Relay { handle, clock, dir, port }, device, token } = self;
         drop(handle);
         meanwhile();
         // Its port may not be free yet.
         let mut options = RelayOptions::loopback(0, dir.path());
         options.clock = Arc::clone(&clock) as _;
         let handle = start(options).await.unwrap();
-        Stage { relay: Relay { handle, clock, dir }, device, token }
+        Stage { relay: Relay { handle, clock, dir, port }, device, token }
     }
 }
 
