@@ -112,7 +112,7 @@ async fn one_key_of_two_clients_is_two_keys() {
 async fn calls_held_during_an_outage_are_bounded() {
     let stand = Stand::start(WireKind::Feature).await;
     stand.proxy.cut();
-    stand.proxy.until("a refused dial", |seen| seen.refused > 0).await;
+    stand.missed().await;
     let calls: Vec<_> = (0..80)
         .map(|_| {
             let client = stand.modern();

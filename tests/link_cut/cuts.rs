@@ -115,7 +115,7 @@ async fn a_call_made_during_an_outage_waits_for_the_device(wire: WireKind) {
     let stand = Stand::start(wire).await;
     let client = stand.modern();
     stand.proxy.cut();
-    stand.proxy.until("a refused dial", |seen| seen.refused > 0).await;
+    stand.missed().await;
     stand.release("a");
     let call = client.call("run_process", work("a")).send();
     let heal = async {

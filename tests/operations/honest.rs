@@ -26,6 +26,7 @@ async fn a_damaged_ledger_is_set_aside_and_what_was_sent_to_it_becomes_unknown_a
     let running = desk.script("echo started lost >> journal; sleep 600").await;
     desk.stand.journal_has("started lost").await;
     desk.stand.device.kill_9().await;
+    desk.stand.missed().await;
     let queued = desk.script("echo started later >> journal").await;
     let ledger = desk.stand.home.data().join("worker/ledger.sqlite");
     for file in ["ledger.sqlite", "ledger.sqlite-wal"] {

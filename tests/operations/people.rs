@@ -97,7 +97,8 @@ async fn a_detached_operation_is_listed_shown_read_and_cancelled() {
         text = read().await;
     }
     assert_eq!(text, "here");
-    assert!(home.ok(&["status"]).await.contains("1 operation runs"));
+    let told = async || home.ok(&["status"]).await.contains("1 operation runs").then_some(());
+    holdfast_testkit::stand::found("the operation in the status", told).await;
     home.ok(&["op", "cancel", &id]).await;
     assert_eq!(desk.end(&id).await["state"], "cancelled");
 }

@@ -133,7 +133,7 @@ impl Stand {
         }
         home.ok(&["enroll", &proxy.http(), &relay.code().await]).await;
         let device = serve(&home, &proxy.http()).await;
-        proxy.until("the first ready_ack", |seen| seen.down.of("ready_ack") == 1).await;
+        proxy.until("the first ready_ack", |seen| seen.down.of("ready_ack") >= 1).await;
         let token = relay.token("owner").await;
         Stand { relay, proxy, home, device, token }
     }
@@ -153,6 +153,21 @@ impl Stand {
     pub async fn ready(&self, times: u64) {
         let what = format!("ready_ack number {times}");
         self.proxy.until(&what, |seen| seen.down.of("ready_ack") >= times).await;
+    }
+
+    /// Waits until the relay knows that the device is gone. Who cut the path or killed the device knows it earlier, and what
+    /// the relay is asked in between is sent to one that does not hear it.
+    pub async fn missed(&self) {
+        let http = crate::mcp::http();
+        let metrics = format!("{}/metrics", self.relay.url);
+        found("the relay to miss the device", async || {
+            let text = http.get(&metrics).send().await.ok()?.text().await.ok()?;
+            let value =
+                |gauge: &str| text.lines().find_map(|line| line.strip_prefix(gauge)?.trim().parse::<f64>().ok());
+            let here = value("holdfast_devices_ready ")? + value("holdfast_workers_live ")?;
+            (here < 1.0).then_some(())
+        })
+        .await;
     }
 
     /// A stateless client.
@@ -262,9 +277,10 @@ pub async fn found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
     tokio::time::timeout(PATIENCE, polled).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
 
-/// Whether a process of this id runs (a zombie does not).
+/// Whether a process of this id runs. A zombie does not, nor does one that ends: it has let go of its pipes, does nothing more,
+/// and stays like that for as long as the machine has no time for it.
 pub fn alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|(state, _)| state != "Z")
+    stat(pid).is_some_and(|stat| stat.state != "Z" && !stat.ends)
 }
 
 /// Zombies whose parent is this process: children it forgot to reap.
@@ -274,15 +290,25 @@ pub fn alive(pid: i32) -> bool {
 pub fn zombies_of(parent: i32) -> Vec<i32> {
     let processes =
         std::fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    processes.filter(|pid| stat(*pid).is_some_and(|(state, of)| state == "Z" && of == parent)).collect()
+    processes.filter(|pid| stat(*pid).is_some_and(|stat| stat.state == "Z" && stat.parent == parent)).collect()
 }
 
-/// State and parent of a process.
-fn stat(pid: i32) -> Option<(String, i32)> {
+/// What the system says of a process.
+struct Stat {
+    state: String,
+    parent: i32,
+    ends: bool,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    /// Among the flags of a process, as Linux has them.
+    const EXITING: u32 = 4;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may hold anything, so what follows the last one counts.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+    let (state, parent) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
+    let flags: u32 = fields.nth(4)?.parse().ok()?;
+    Some(Stat { state, parent, ends: flags & EXITING != 0 })
 }
 
 /// `http://host:port` of a ready line's `mcp`.
