@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use holdfast_testkit::discord::Written;
 use holdfast_testkit::home::Home;
-use holdfast_testkit::stand::alive;
+use holdfast_testkit::stand::{alive, until};
 use serde_json::Value;
 
 use super::stage::{Stage, api, program};
@@ -11,7 +11,7 @@ use super::stage::{Stage, api, program};
 #[tokio::test]
 async fn a_message_is_the_input_of_the_agents_program() {
     let home = Home::new();
-    program(&home, "agent", r#"cat > "$1/got.new" && mv "$1/got.new" "$1/got""#);
+    keeps(&home);
     let stage = Stage::in_home(home, "", "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
     let message = stage.says("Hello, `agent`\nhow are you?");
     let got = stage.reads("got", |text| !text.is_empty()).await;
@@ -24,7 +24,9 @@ async fn a_message_is_the_input_of_the_agents_program() {
 #[tokio::test]
 async fn a_failed_delivery_is_told_to_its_sender_and_tried_again() {
     let home = Home::new();
-    program(&home, "agent", r#"[ -e "$1/well" ] || { echo "no session" >&2; exit 4; }; cat > "$1/got""#);
+    let script = r#"[ -e "$1/well" ] || { echo "no session" >&2; exit 4; }
+        cat > "$1/got.new" && mv "$1/got.new" "$1/got""#;
+    program(&home, "agent", script);
     let stage = Stage::in_home(home, "", "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
     let message = stage.says("Hello");
     let told = stage.said("the failure", |text| text.starts_with("Not delivered yet")).await;
@@ -61,7 +63,7 @@ async fn perhaps(stage: &mut Stage, began: &str) {
     assert_eq!((told.reply_to, told.buttons.len()), (Some(message), 1));
     if let Ok(pid) = left {
         let pid = pid.trim().parse().expect("a pid");
-        assert!(!alive(pid), "what the killed holder had started is ended");
+        assert!(until(|| !alive(pid)).await, "what the killed holder had started is ended");
     }
     assert_eq!(stage.reads(began, |_| true).await, "x\n", "it is not delivered again by itself");
     std::fs::write(stage.path("go"), "").expect("a mark");
@@ -72,7 +74,8 @@ async fn perhaps(stage: &mut Stage, began: &str) {
 #[tokio::test]
 async fn killed_while_the_agents_program_runs_the_sender_decides() {
     let home = Home::new();
-    let script = r#"echo $$ > "$1/pid"; echo x >> "$1/began"; [ -e "$1/go" ] || exec sleep 1000; cat > "$1/got""#;
+    let script = r#"echo $$ > "$1/pid"; echo x >> "$1/began"; [ -e "$1/go" ] || exec sleep 1000
+        cat > "$1/got.new" && mv "$1/got.new" "$1/got""#;
     program(&home, "agent", script);
     let command = "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]";
     let mut stage = Stage::in_home(home, "", command).await;
@@ -139,7 +142,7 @@ async fn a_message_in_the_agents_folder_survives_a_kill_and_the_next_follows_it(
 #[tokio::test]
 async fn files_and_what_was_said_aloud_come_with_a_message() {
     let home = Home::new();
-    program(&home, "agent", r#"cat > "$1/got""#);
+    keeps(&home);
     program(&home, "hear", r#"echo "please deploy $(cat "$1")""#);
     let voice = "voice = [\"$HOME/hear\"]";
     let stage = Stage::in_home(home, voice, "deliver = \"command\"\ncommand = [\"$HOME/agent\", \"$HOME\"]").await;
