@@ -284,7 +284,7 @@ async fn engines_come_back_as_they_were_left_and_a_person_who_serves_starts_them
     let options =
         EngineOptions { dirs: place.dirs(), mode: Mode::Serve, overrides: Overrides::default(), program: None };
     let served = Resident::launch(options).await.unwrap();
-    assert_eq!(served.status().relay.state, LinkState::Healthy);
+    healthy(&served).await;
     served.shutdown().await;
 }
 

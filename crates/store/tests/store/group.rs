@@ -64,27 +64,34 @@ fn a_closed_store_refuses_and_has_written_what_was_handed_in() {
 #[test]
 fn sixteen_who_write_one_after_the_other_share_their_commits_and_one_alone_has_each_to_itself() {
     const EACH: i64 = 40;
-    let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::at(folder.path());
-    // So long that all others come meanwhile, also on a busy machine.
-    disk.slow(Duration::from_millis(25));
-    let store = open(folder.path()).unwrap();
-    let before = disk.counts().syncs;
-    for n in 0..EACH {
-        assert_eq!(write(&store, n, 100), Ok(()));
-    }
-    let alone = disk.counts().syncs - before;
-    std::thread::scope(|scope| {
-        for producer in 1..=16 {
-            let store = &store;
-            scope.spawn(move || {
-                for n in 0..EACH {
-                    assert_eq!(write(store, producer * 1000 + n, 100), Ok(()));
-                }
-            });
+    let syncs = || {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::at(folder.path());
+        // So long that all others come meanwhile.
+        disk.slow(Duration::from_millis(25));
+        let store = open(folder.path()).unwrap();
+        let before = disk.counts().syncs;
+        for n in 0..EACH {
+            assert_eq!(write(&store, n, 100), Ok(()));
         }
+        let alone = disk.counts().syncs - before;
+        std::thread::scope(|scope| {
+            for producer in 1..=16 {
+                let store = &store;
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        assert_eq!(write(store, producer * 1000 + n, 100), Ok(()));
+                    }
+                });
+            }
+        });
+        (alone, disk.counts().syncs - before - alone)
+    };
+    // On a busy machine a thread may begin when others are done, and then it writes alone.
+    let shares = (0..5).any(|_| {
+        let (alone, shared) = syncs();
+        assert_eq!(alone, EACH.unsigned_abs(), "one sync each");
+        shared < 2 * alone
     });
-    let shared = disk.counts().syncs - before - alone;
-    assert_eq!(alone, EACH.unsigned_abs(), "one sync each");
-    assert!(shared < 2 * alone, "{shared} syncs for sixteen times as many writes as {alone}");
+    assert!(shares, "sixteen times as many writes took twice the syncs");
 }
