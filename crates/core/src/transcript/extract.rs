@@ -77,6 +77,12 @@ impl Extraction {
         (self.series, self.edited) = (None, None);
     }
 
+    /// What is taken next is read at this time. A time that lies ahead of it tells nothing of what is old: the calendar was set
+    /// back.
+    pub fn at(&mut self, now: u64) {
+        self.since = self.since.filter(|since| *since <= now);
+    }
+
     /// Takes the next entry of the transcript.
     pub fn take(&mut self, entry: &Entry) -> Piece {
         let mut piece = Piece { range: entry.range.clone(), at: entry.at, text: String::new(), turn: None };

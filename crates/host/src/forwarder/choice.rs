@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::limits;
+use holdfast_core::status::UnixMs;
 
 use crate::transcript::Found;
 
@@ -14,22 +15,39 @@ pub(super) struct Choice {
     known: Option<BTreeSet<Arc<str>>>,
 }
 
+/// What is followed from now on.
+#[derive(Debug)]
+pub(super) struct Pick<'a> {
+    pub found: &'a Found,
+    /// By the calendar, since when it may have been meant: the one that was followed was last written then.
+    pub since: Option<UnixMs>,
+}
+
+impl<'a> Pick<'a> {
+    pub fn just(found: &'a Found) -> Pick<'a> {
+        Pick { found, since: None }
+    }
+}
+
 impl Choice {
     /// Which of what was found, the likeliest first, is followed from now on; nothing: the one that is followed stays. A session
     /// that began since the last look is meant before others; else the one that is followed stays while it lives, or
     /// nothing else was written for longer.
-    pub(super) fn look<'a>(&mut self, found: &'a [Found], current: Option<&str>) -> Option<&'a Found> {
+    pub(super) fn look<'a>(&mut self, found: &'a [Found], current: Option<&str>) -> Option<Pick<'a>> {
         let known = self.known.replace(found.iter().map(|found| found.path.clone()).collect());
-        let Some(at) = found.iter().find(|found| Some(&*found.path) == current) else { return found.first() };
+        let Some(at) = found.iter().find(|found| Some(&*found.path) == current) else {
+            return found.first().map(Pick::just);
+        };
         let is_new = |other: &&Found| known.as_ref().is_some_and(|known| !known.contains(&other.path));
         let begins = |other: &&Found| is_new(other) && (other.live || other.modified > at.modified);
         if let Some(new) = found.iter().find(begins) {
-            return Some(new);
+            return Some(Pick::just(new));
         }
         let fresh = u64::try_from(limits::DISCOVERY_FRESH.as_millis()).unwrap_or(u64::MAX);
         let went_on = |other: &&Found| other.modified > at.modified.map(|modified| modified.saturating_add(fresh));
         let first = found.first().filter(|first| first.path != at.path && !at.live);
-        first.filter(|first| first.live).or(first.filter(went_on))
+        let lives = first.filter(|first| first.live).map(Pick::just);
+        lives.or_else(|| first.filter(went_on).map(|found| Pick { found, since: at.modified }))
     }
 }
 
@@ -44,7 +62,7 @@ mod tests {
     }
 
     fn look(choice: &mut Choice, all: &[Found], current: Option<&str>) -> Option<String> {
-        choice.look(all, current).map(|found| found.path.to_string())
+        choice.look(all, current).map(|pick| pick.found.path.to_string())
     }
 
     #[test]
@@ -87,5 +105,13 @@ mod tests {
         assert_eq!(at(found("/b", true, 1)), Some("/b".to_owned()));
         assert_eq!(at(found("/b", false, 120)), None);
         assert_eq!(at(found("/b", false, 131)), Some("/b".to_owned()));
+    }
+    #[test]
+    fn all_is_new_that_was_said_elsewhere_since_the_last_word_of_the_one_that_is_left() {
+        let (mut choice, at) = (Choice::default(), found("/a", false, 100));
+        assert!(choice.look(&[found("/b", false, 120), at.clone()], Some("/a")).is_none());
+        let all = [found("/b", false, 131), at];
+        let pick = choice.look(&all, Some("/a")).unwrap();
+        assert_eq!((&*pick.found.path, pick.since), ("/b", Some(100_000)));
     }
 }

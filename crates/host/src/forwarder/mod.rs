@@ -144,7 +144,8 @@ impl Forwarder {
         let _ = self.orders.send(Order::Leave);
     }
 
-    /// Ends at once: when it returns nothing is sent or stored any more.
+    /// Ends at once: when it returns nothing is sent or stored any more. What hangs is not waited for: before it sends or stores
+    /// anything it looks whether the seat is still its own.
     pub(crate) async fn cut(self) {
         self.cut.cancel();
         // It has ended either way.

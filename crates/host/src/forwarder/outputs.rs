@@ -276,10 +276,12 @@ impl Shell {
         });
     }
 
+    /// Anybody can click, as often as they like.
     fn answer_click(&mut self, click: String, text: String) {
         let backend = Arc::clone(&self.post.backend);
         self.doing.spawn(async move {
             backend.answer(&click, &text).await;
+            drop(turn);
             Event::Done
         });
     }

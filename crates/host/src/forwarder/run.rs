@@ -61,9 +61,10 @@ pub(super) enum Event {
     TakenBack(inbox::Attempt, Back),
     /// A path of a transcript was looked for.
     Sought(Sought),
-    /// What a binding looked for, since then by the calendar.
+    /// What a binding looked for, by the number of the look, since then by the calendar.
     Found {
         binding: Arc<str>,
+        look: u64,
         looked: UnixMs,
         found: Vec<Found>,
     },
@@ -113,6 +114,8 @@ pub(super) struct Shell {
     pub marks: BTreeMap<String, Bookmark>,
     pub hearing: FuturesUnordered<Hearing>,
     pub followers: u64,
+    /// Looks for transcripts that were begun.
+    pub looks: u64,
     pub callers: Callers,
     pub strangers: Strangers,
     /// What people call each other.
@@ -178,7 +181,13 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
 }
 
 impl Shell {
-    fn new(post: Post, means: Means, opened: Opened, courier: Courier, events: mpsc::UnboundedSender<Event>) -> Shell {
+    pub(super) fn new(
+        post: Post,
+        means: Means,
+        opened: Opened,
+        courier: Courier,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Shell {
         let mut turns = Turns::new();
         let (now, config) = (turns.now(), means.config.borrow().clone());
         let Opened { store, outbox, inbox, asks, bookmarks, bound, set_aside: _ } = opened;
@@ -207,6 +216,7 @@ impl Shell {
             marks,
             hearing: FuturesUnordered::new(),
             followers: 0,
+            looks: 0,
             callers: Callers::default(),
             strangers: Strangers::default(),
             names: BTreeMap::new(),
@@ -303,7 +313,7 @@ impl Shell {
         wait.min(self.publish(now))
     }
 
-    fn take(&mut self, event: Event) {
+    pub(super) fn take(&mut self, event: Event) {
         let now = self.turns.now();
         match event {
             Event::OutboxCommitted(ticket, result) => {
@@ -348,7 +358,7 @@ impl Shell {
             }
             Event::Named(channel, name) => self.is_called(channel, name),
             Event::Sought(sought) => self.sought(sought),
-            Event::Found { binding, looked, found } => self.found(&binding, looked, found),
+            Event::Found { binding, look, looked, found } => self.found(&binding, look, looked, found),
             Event::Strange(channel, message) => {
                 tracing::warn!(%channel, %message, "this message of the bot was not sent by this seat");
                 (self.post.told)(News::Stranger);
@@ -445,6 +455,7 @@ impl Shell {
         self.inbox.handle(now, inbox::Input::Stop);
         self.signs.handle(now, signs::Input::Stop);
         self.asks.handle(now, asks::Input::Serving(false));
+        self.keep_looks();
         for source in self.sources.values_mut() {
             source.finish();
         }

@@ -220,3 +220,15 @@ fn where_other_text_stands_at_the_path_its_first_session_counts_unless_somebody_
         assert_eq!(texts_of(&mut extraction, &[by("s2", "b"), by("s1", "c")]), [then]);
     }
 }
+
+#[test]
+fn a_time_that_lies_ahead_because_the_calendar_was_set_back_silences_nobody() {
+    let mut extraction = Extraction::new(None, Some(2_000_000));
+    let mut at = |now, text: &str| {
+        let mut line = said(text);
+        line["timestamp"] = "1970-01-01T00:20:00Z".into();
+        extraction.at(now);
+        texts_of(&mut extraction, &[line])
+    };
+    assert_eq!((at(2_000_000, "old"), at(1_200_500, "new")), (vec![], vec!["new".to_owned()]));
+}

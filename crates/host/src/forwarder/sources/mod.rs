@@ -18,7 +18,7 @@ use holdfast_core::transcript::{Bookmark, Cursor, Entry, Extraction, Start, Told
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
-use super::choice::Choice;
+use super::choice::{Choice, Pick};
 use super::run::{Event, Phase, Shell};
 use super::store::Bound;
 use crate::config::BindingConfig;
@@ -50,7 +50,8 @@ pub(super) struct Source {
     choice: Choice,
     /// By the calendar, when the last look began.
     looked: Option<UnixMs>,
-    looking: bool,
+    /// The look that is under way, by its number; the answer of another one counts no longer.
+    looking: Option<u64>,
     /// The path as its agent named it, which may be a link, and whether it is looked for.
     named: Option<PathBuf>,
     naming: bool,
@@ -178,7 +179,7 @@ impl Shell {
                 next: None,
                 choice: Choice::default(),
                 looked: None,
-                looking: false,
+                looking: None,
                 named: None,
                 naming: false,
                 look_at: Duration::ZERO,
@@ -196,7 +197,7 @@ impl Shell {
                 source.look_at = Duration::ZERO;
                 (source.choice, source.looked, source.named) = (Choice::default(), None, None);
                 // What is looked for counts no longer, even if a disk never answers.
-                source.looking = false;
+                source.looking = None;
                 if before.is_some() {
                     source.finish();
                     self.bound.remove(&name);
@@ -206,6 +207,8 @@ impl Shell {
                 {
                     let transcript = Arc::clone(&bound.transcript);
                     let session = source.config.session.clone();
+                    // What began since the last holder looked is new.
+                    source.looked = bound.looked;
                     self.follow(&name, Next { transcript, session, since: None, replaces: false });
                 }
             }
@@ -231,7 +234,7 @@ impl Shell {
         if self.phase != Phase::Serving {
             return;
         }
-        let due = |source: &Source| now.boot >= source.look_at && !source.looking && !source.gone;
+        let due = |source: &Source| now.boot >= source.look_at && source.looking.is_none() && !source.gone;
         let due: Vec<Arc<str>> =
             self.sources.iter().filter(|(_, source)| due(source)).map(|(name, _)| Arc::clone(name)).collect();
         for name in due {
@@ -250,11 +253,13 @@ impl Shell {
                     None => {}
                 },
                 (Way::Search(wanted), None) => {
-                    source.looking = true;
+                    self.looks += 1;
+                    let look = self.looks;
+                    source.looking = Some(look);
                     let homes = self.means.homes.clone();
                     self.doing.spawn(async move {
                         let found = discover(homes, wanted).await;
-                        Event::Found { binding: name, looked, found }
+                        Event::Found { binding: name, look, looked, found }
                     });
                 }
                 (Way::None, None) => source.look_at = Duration::MAX,
@@ -264,16 +269,18 @@ impl Shell {
 
     /// When to look again.
     pub(super) fn looks_again(&self, now: Now) -> Option<Duration> {
-        let idle = |source: &&Source| !source.looking && !source.gone;
+        let idle = |source: &&Source| source.looking.is_none() && !source.gone;
         let next = self.sources.values().filter(idle).map(|source| source.look_at.saturating_sub(now.boot)).min();
         next.filter(|_| self.phase == Phase::Serving)
     }
 
     /// This was found for a binding that looks for its transcript.
-    pub(super) fn found(&mut self, binding: &Arc<str>, looked: UnixMs, found: Vec<Found>) {
+    pub(super) fn found(&mut self, binding: &Arc<str>, look: u64, looked: UnixMs, found: Vec<Found>) {
         let free: Vec<Found> = found.into_iter().filter(|found| self.is_free(&found.path, binding).is_ok()).collect();
-        let Some(source) = self.sources.get_mut(binding) else { return };
-        source.looking = false;
+        let asked = self.sources.get_mut(binding).filter(|source| source.looking == Some(look));
+        // It may have been looked for another project's, which is nobody's business in this channel.
+        let Some(source) = asked else { return };
+        source.looking = None;
         let last = source.looked.replace(looked).filter(|last| *last != looked);
         let named = self.bound.get(binding).is_some_and(|bound| bound.named);
         if source.gone || named || self.phase != Phase::Serving {
@@ -290,19 +297,32 @@ impl Shell {
             }
         }
         let chosen = match source.config.session {
-            Some(_) => free.first(),
+            Some(_) => free.first().map(Pick::just),
             None => source.choice.look(&free, current.as_deref()),
         };
-        let Some(chosen) = chosen.filter(|chosen| Some(&chosen.path) != current.as_ref()) else {
+        let Some(Pick { found: chosen, since }) = chosen.filter(|pick| Some(&pick.found.path) != current.as_ref())
+        else {
             let none = current.is_none().then(|| "no transcript of such a session was found yet".to_owned());
             return self.trouble(binding, none);
         };
-        // What was not there at the last look is new; a first one is followed from its end.
+        // What was not there at the last look is new; a first one is followed from its end. The calendar may have been set back.
+        let since = last.map(|last| since.map_or(last, |since| since.min(last)).min(looked));
         let path = Arc::clone(&chosen.path);
-        let next =
-            Next { transcript: Arc::clone(&path), session: chosen.session.clone(), since: last, replaces: false };
-        self.bind(binding, Bound { transcript: path, named: false, awaited: false });
+        let next = Next { transcript: Arc::clone(&path), session: chosen.session.clone(), since, replaces: false };
+        self.bind(binding, Bound { transcript: path, named: false, awaited: false, looked: Some(looked) });
         self.follow(binding, next);
+    }
+
+    /// The next holder knows what is new by when this one looked last.
+    pub(super) fn keep_looks(&mut self) {
+        for (name, source) in &self.sources {
+            if let Some(bound) = self.bound.get_mut(name)
+                && source.looked.is_some()
+            {
+                bound.looked = source.looked;
+                self.store.bind(name, bound);
+            }
+        }
     }
 
     fn trouble(&mut self, name: &str, why: Option<String>) {

@@ -48,7 +48,8 @@ impl Shell {
     /// Looks where a path leads now.
     pub(super) fn seek(&mut self, binding: Arc<str>, path: PathBuf) {
         if let Some(source) = self.sources.get_mut(&binding) {
-            source.looking = true;
+            self.looks += 1;
+            source.looking = Some(self.looks);
             self.ask_disk(binding, path, None);
         }
     }
@@ -96,7 +97,7 @@ impl Shell {
             // Meanwhile something else is followed.
             (None, _) if source.gone || self.phase != Phase::Serving || wanted.as_ref() != Some(&path) => {}
             (None, Some(found)) => {
-                source.looking = false;
+                source.looking = None;
                 self.leads_to(&binding, found);
             }
             (_, None) => self.trouble(&binding, Some(format!("{}: the disk does not answer", path.display()))),
@@ -109,7 +110,7 @@ impl Shell {
         if let Some(source) = self.sources.get_mut(name) {
             source.named = Some(path);
         }
-        self.bind(name, Bound { transcript: Arc::clone(&transcript), named: true, awaited: !there });
+        self.bind(name, Bound { transcript: Arc::clone(&transcript), named: true, awaited: !there, looked: None });
         let since = self.turns.unix_ms().saturating_sub(ms(limits::FORWARDER_LOOK));
         self.follow(name, Next { transcript, session: None, since: Some(since), replaces: false });
         Ok(())
@@ -141,7 +142,7 @@ impl Shell {
         let source = self.sources.get(name);
         let session = source.and_then(|source| source.config.session.clone());
         let named = source.is_some_and(|source| source.named.is_some());
-        self.bind(name, Bound { transcript: Arc::clone(&transcript), named, awaited: !there });
+        self.bind(name, Bound { transcript: Arc::clone(&transcript), named, awaited: !there, looked: None });
         self.follow(name, Next { transcript, session, since: None, replaces: current.is_some() });
     }
 

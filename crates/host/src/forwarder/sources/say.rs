@@ -35,6 +35,7 @@ impl Shell {
             *source.session.lock() = session;
             self.unpublished = true;
         }
+        following.extraction.at(unix);
         let pieces: Vec<_> = read.iter().map(|entry| following.extraction.take(entry)).collect();
         let mark =
             Bookmark { transcript: following.transcript.to_string(), cursor, extraction: following.extraction.clone() };

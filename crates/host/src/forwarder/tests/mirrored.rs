@@ -102,20 +102,24 @@ async fn what_is_said_while_people_write_and_a_message_waits_to_be_sent_is_all_p
     assert_eq!(seat.service.texts("c1").join("\n\n"), "a\n\nb\n\nc\n\nd");
 }
 
+/// A project with a session of Claude Code that has said something.
+fn project(seat: &Seat, name: &str, session: &str) -> (String, PathBuf) {
+    let folder = seat.folder.path().canonicalize().unwrap();
+    let project = folder.join(name);
+    let sessions = folder.join("claude/projects").join(&slugs(project.to_str().unwrap())[0]);
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&sessions).unwrap();
+    let transcript = sessions.join(format!("{session}.jsonl"));
+    append(&transcript, &["before"]);
+    (project.to_str().unwrap().to_owned(), transcript)
+}
+
 #[tokio::test]
 async fn a_session_is_known_after_a_restart_before_its_agent_writes_again() {
     let mut seat = Seat::new();
-    let folder = seat.folder.path().canonicalize().unwrap();
-    let (home, project) = (folder.join("claude"), folder.join("project"));
-    let sessions = home.join("projects").join(&slugs(project.to_str().unwrap())[0]);
-    std::fs::create_dir_all(&project).unwrap();
-    std::fs::create_dir_all(&sessions).unwrap();
-    append(&sessions.join("s1.jsonl"), &["before"]);
-    seat.homes.claude = Some(home);
-    seat.edit(|config| {
-        let binding = &mut config.bindings[0];
-        (binding.transcript, binding.project) = (None, project.to_str().map(str::to_owned));
-    });
+    let (project, _) = project(&seat, "project", "s1");
+    seat.homes.claude = Some(seat.folder.path().canonicalize().unwrap().join("claude"));
+    seat.edit(|config| (config.bindings[0].transcript, config.bindings[0].project) = (None, Some(project)));
     for _life in 0..2 {
         seat.serve();
         seat.hear(Event::Ready).await;
@@ -123,4 +127,45 @@ async fn a_session_is_known_after_a_restart_before_its_agent_writes_again() {
         assert_eq!(status.bindings[0].session.as_deref(), Some("s1"));
         seat.die().await;
     }
+}
+
+#[tokio::test]
+async fn what_is_found_for_another_project_than_is_wanted_by_then_is_not_followed() {
+    let mut seat = Seat::new();
+    let (first, of_first) = project(&seat, "first", "s1");
+    let (second, of_second) = project(&seat, "second", "s2");
+    seat.homes.claude = Some(seat.folder.path().canonicalize().unwrap().join("claude"));
+    seat.edit(|config| (config.bindings[0].transcript, config.bindings[0].project) = (None, Some(first)));
+    let mut shell = seat.shell().await;
+    shell.arrange();
+    let now = shell.turns.now();
+    shell.look_for(now);
+    let stale = shell.doing.join_next().await.unwrap().unwrap();
+    assert!(format!("{stale:?}").contains(of_first.to_str().unwrap()), "{stale:?}");
+    seat.edit(|config| config.bindings[0].project = Some(second));
+    shell.config = seat.config.borrow().clone();
+    shell.arrange();
+    shell.look_for(now);
+    shell.take(stale);
+    assert_eq!((shell.sources["agent"].transcript(), shell.bound.len()), (None, 0));
+    let found = shell.doing.join_next().await.unwrap().unwrap();
+    shell.take(found);
+    assert_eq!(shell.sources["agent"].transcript().map(|path| &**path), of_second.to_str());
+    assert_eq!(&*shell.bound["agent"].transcript, of_second.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn what_a_session_said_that_began_while_nobody_held_the_seat_is_said_by_the_next_holder() {
+    let mut seat = Seat::new();
+    let (project, first) = project(&seat, "project", "s1");
+    seat.homes.claude = Some(seat.folder.path().canonicalize().unwrap().join("claude"));
+    seat.edit(|config| (config.bindings[0].transcript, config.bindings[0].project) = (None, Some(project)));
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    std::fs::File::open(&first).unwrap().set_modified(long_ago).unwrap();
+    seat.serve_and_follow().await;
+    seat.leave().await;
+    std::fs::write(first.with_file_name("s2.jsonl"), said("meanwhile").replace("s1", "s2")).unwrap();
+    seat.serve_and_follow().await;
+    seat.service.until("what was said meanwhile", |world| world.posts.iter().any(|post| post.2 == "meanwhile")).await;
+    assert_eq!(seat.service.texts("c1"), ["meanwhile"]);
 }

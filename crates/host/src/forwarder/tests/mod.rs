@@ -84,6 +84,21 @@ impl Seat {
 
     /// The next holder begins to serve.
     fn serve(&mut self) {
+        let (post, means, news) = self.begins();
+        let (events, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
+        let forwarder = Forwarder::open(post, means);
+        forwarder.connected(heard);
+        self.holder = Some(Holder { forwarder, news, events });
+    }
+
+    /// What the next holder works with, without its task.
+    async fn shell(&mut self) -> run::Shell {
+        let (post, means, _) = self.begins();
+        let (opened, courier, _) = begin::open(&post, &means, &CancellationToken::new()).await.unwrap();
+        run::Shell::new(post, means, opened, courier, mpsc::unbounded_channel().0)
+    }
+
+    fn begins(&mut self) -> (Post, Means, mpsc::UnboundedReceiver<News>) {
         self.generation += 1;
         self.desk.show(idle(&self.config.borrow()));
         let (told, news) = mpsc::unbounded_channel();
@@ -101,10 +116,7 @@ impl Seat {
             }),
         };
         let means = Means { desk: self.desk.clone(), config: self.config.subscribe(), homes: self.homes.clone() };
-        let (events, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
-        let forwarder = Forwarder::open(post, means);
-        forwarder.connected(heard);
-        self.holder = Some(Holder { forwarder, news, events });
+        (post, means, news)
     }
 
     /// The same, and its transcript is followed.
