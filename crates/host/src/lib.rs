@@ -1,6 +1,7 @@
 //! The shells of the engines: sockets, files, processes, clocks.
 
 pub mod api;
+mod asked;
 pub mod autostart;
 pub mod bridge;
 pub mod channel;

@@ -113,6 +113,7 @@ limits! {
     FORWARDER_LEAVE: Duration = millis(3700), "time", "How long a hand-over waits for deliveries that are under way; less than SEAT_DRAIN.";
     FORWARDER_KEY_MAX: usize = 128, "bytes", "What an agent names its words by, so that they are not said twice.";
     FORWARDER_SAYS: usize = 64, "messages", "What agents say through a tool and is not stored yet; whoever says more is told to try again.";
+    FORWARDER_CUT: Duration = secs(10), "time", "How long the seat waits for a forwarder that it ends; whatever is stuck by then finds that the seat is not its own any more.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";
 
     ["Deliveries"]

@@ -1,13 +1,13 @@
 //! What processes of agents ask: messages for them, replies of theirs, and prompts that a person answers in the channel.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use futures_util::stream;
+use futures_util::{future, stream};
 use holdfast_core::chat::MessageId;
 use holdfast_core::chat::asks::Verdict;
 use holdfast_core::chat::inbox::Prepared;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::routes::{Body, Refusal, events, read, refuse};
+use crate::asked::Asked;
 use crate::config::{BindingConfig, ChannelConfig};
 use crate::deliver::Letter;
 use crate::forwarder::{Answered, CannotAsk, Desk, DeskError, Question};
@@ -255,48 +256,55 @@ async fn place(resident: &Resident, at: &Whereabouts) -> Result<String, Refusal>
             "no binding of the channel belongs to this agent; `holdfast channel bind` makes one",
         )
     };
-    find(&config, &status, at).map(|binding| binding.name.clone()).ok_or_else(none)
+    find(&config, &status, at, resident.desk().paths()).await.map(|binding| binding.name.clone()).ok_or_else(none)
 }
 
 /// Whether an agent has a channel by the configuration alone.
-pub fn is_bound(config: &ChannelConfig, at: &Whereabouts) -> bool {
-    find(config, &ForwarderStatus::default(), at).is_some()
+pub async fn is_bound(config: &ChannelConfig, at: &Whereabouts) -> bool {
+    find(config, &ForwarderStatus::default(), at, &Asked::default()).await.is_some()
 }
 
-/// The binding of an agent: the one it names, or that of its session, its transcript, or its folder.
-fn find<'a>(config: &'a ChannelConfig, status: &ForwarderStatus, at: &Whereabouts) -> Option<&'a BindingConfig> {
+/// The binding of an agent: the one it names, or that of its session, its transcript, or its folder. Other bindings may be of
+/// disks that do not answer.
+async fn find<'a>(
+    config: &'a ChannelConfig,
+    status: &ForwarderStatus,
+    at: &Whereabouts,
+    paths: &Asked<PathBuf>,
+) -> Option<&'a BindingConfig> {
     let named = |name: &str| config.bindings.iter().find(|binding| binding.name == name);
     if let Some(name) = &at.binding {
         return named(name);
     }
-    let followed = |is: &dyn Fn(&holdfast_core::status::BindingStatus) -> bool| {
-        status.bindings.iter().find(|binding| is(binding)).and_then(|binding| named(&binding.name))
-    };
-    let by_session = at.session.as_deref().and_then(|session| {
-        let named = config.bindings.iter().find(|binding| binding.session.as_deref() == Some(session));
-        named.or_else(|| followed(&|binding| binding.session.as_deref() == Some(session)))
-    });
-    let by_transcript = || {
-        let path = at.transcript.as_deref().map(real)?;
-        let is = |other: &Option<String>| other.as_deref().map(real).as_ref() == Some(&path);
-        let named = config.bindings.iter().find(|binding| is(&binding.transcript));
-        named.or_else(|| followed(&|binding| is(&binding.transcript)))
-    };
-    let by_folder = || {
-        let folder = at.folder.as_deref().map(real)?;
-        // A binding of one session or file is not that of another one in the same folder.
-        let open = config.bindings.iter().filter(|binding| binding.session.is_none() && binding.transcript.is_none());
-        let holds = open.filter_map(|binding| {
-            let project = binding.project.as_deref().map(real)?;
-            folder.starts_with(&project).then_some((project.components().count(), binding))
-        });
-        holds.max_by_key(|(depth, _)| *depth).map(|(_, binding)| binding)
-    };
-    by_session.or_else(by_transcript).or_else(by_folder)
+    if let Some(session) = at.session.as_deref() {
+        let is = |other: &Option<String>| other.as_deref() == Some(session);
+        let followed = || status.bindings.iter().find(|binding| is(&binding.session));
+        let found = config.bindings.iter().find(|binding| is(&binding.session));
+        if let Some(found) = found.or_else(|| named(&followed()?.name)) {
+            return Some(found);
+        }
+    }
+    if let Some(path) = at.transcript.as_deref() {
+        let configured = config.bindings.iter().filter_map(|b| Some((b.name.as_str(), b.transcript.as_deref()?)));
+        let followed = status.bindings.iter().filter_map(|b| Some((b.name.as_str(), b.transcript.as_deref()?)));
+        let (path, real) = future::join(paths.real(path), reals(paths, configured.chain(followed))).await;
+        let found = real.into_iter().find(|(_, other)| *other == path);
+        if let Some(found) = found.and_then(|(name, _)| named(name)) {
+            return Some(found);
+        }
+    }
+    // A binding of one session or file is not that of another one in the same folder.
+    let open = config.bindings.iter().filter(|binding| binding.session.is_none() && binding.transcript.is_none());
+    let projects = open.filter_map(|binding| Some((binding, binding.project.as_deref()?)));
+    let (folder, real) = future::join(paths.real(at.folder.as_deref()?), reals(paths, projects)).await;
+    let holds = real.into_iter().filter(|(_, project)| folder.starts_with(project));
+    holds.max_by_key(|(_, project)| project.components().count()).map(|(binding, _)| binding)
 }
 
-fn real(path: &str) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| Path::new(path).to_owned())
+/// Paths without links, each with what it belongs to.
+async fn reals<T>(paths: &Asked<PathBuf>, of: impl Iterator<Item = (T, &str)>) -> Vec<(T, PathBuf)> {
+    let real = async |(of, path): (T, &str)| (of, paths.real(path).await);
+    future::join_all(of.map(real)).await
 }
 
 #[cfg(test)]
@@ -326,41 +334,52 @@ mod tests {
         (config, ForwarderStatus { bindings: vec![app], ..ForwarderStatus::default() })
     }
 
-    fn found(at: Whereabouts) -> Option<String> {
+    async fn found(at: Whereabouts) -> Option<String> {
         let (config, status) = bindings();
-        find(&config, &status, &at).map(|binding| binding.name.clone())
+        find(&config, &status, &at, &Asked::default()).await.map(|binding| binding.name.clone())
     }
 
     fn some(text: &str) -> Option<String> {
         Some(text.to_owned())
     }
 
-    #[test]
-    fn a_name_is_that_binding_or_none() {
-        assert_eq!(found(Whereabouts { binding: some("inner"), ..Default::default() }), some("inner"));
+    #[tokio::test]
+    async fn a_name_is_that_binding_or_none() {
+        assert_eq!(found(Whereabouts { binding: some("inner"), ..Default::default() }).await, some("inner"));
         let at = Whereabouts { binding: some("other"), folder: some("/w/app"), ..Default::default() };
-        assert_eq!(found(at), None);
+        assert_eq!(found(at).await, None);
     }
 
-    #[test]
-    fn a_session_and_a_transcript_lead_to_the_binding_that_follows_them() {
+    #[tokio::test]
+    async fn a_session_and_a_transcript_lead_to_the_binding_that_follows_them() {
         let at = |session: &str| Whereabouts { session: some(session), ..Default::default() };
-        assert_eq!(found(at("s-app")), some("app"));
-        assert_eq!(found(at("s-pinned")), some("pinned"));
-        assert_eq!(found(at("s-other")), None);
+        assert_eq!(found(at("s-app")).await, some("app"));
+        assert_eq!(found(at("s-pinned")).await, some("pinned"));
+        assert_eq!(found(at("s-other")).await, None);
         let at = |path: &str| Whereabouts { transcript: some(path), ..Default::default() };
-        assert_eq!(found(at("/t/app.jsonl")), some("app"));
-        assert_eq!(found(at("/t/x.jsonl")), some("file"));
-        assert_eq!(found(at("/t/other.jsonl")), None);
+        assert_eq!(found(at("/t/app.jsonl")).await, some("app"));
+        assert_eq!(found(at("/t/x.jsonl")).await, some("file"));
+        assert_eq!(found(at("/t/other.jsonl")).await, None);
     }
 
-    #[test]
-    fn a_folder_leads_to_the_innermost_project_that_has_it_and_never_to_a_binding_of_one_session() {
+    #[tokio::test]
+    async fn a_folder_leads_to_the_innermost_project_that_has_it_and_never_to_a_binding_of_one_session() {
         let at = |folder: &str| Whereabouts { session: some("s-new"), folder: some(folder), ..Default::default() };
-        assert_eq!(found(at("/w/app/src")), some("app"));
-        assert_eq!(found(at("/w/app/inner/src")), some("inner"));
-        assert_eq!(found(at("/w/app/deep")), some("app"));
-        assert_eq!(found(at("/w/apple")), None);
-        assert_eq!(found(Whereabouts::default()), None);
+        assert_eq!(found(at("/w/app/src")).await, some("app"));
+        assert_eq!(found(at("/w/app/inner/src")).await, some("inner"));
+        assert_eq!(found(at("/w/app/deep")).await, some("app"));
+        assert_eq!(found(at("/w/apple")).await, None);
+        assert_eq!(found(Whereabouts::default()).await, None);
+    }
+    #[tokio::test]
+    async fn a_binding_whose_disk_does_not_answer_keeps_no_other_agent_from_its_own() {
+        let (mut config, status) = bindings();
+        config.bindings[1].project = some("/dead");
+        let (_open, hangs) = std::sync::mpsc::channel::<PathBuf>();
+        let paths = Asked::default();
+        paths.ask(std::path::Path::new("/dead"), move |_| hangs.recv().unwrap_or_default()).await;
+        let at = Whereabouts { folder: some("/w/app/src"), ..Default::default() };
+        let found = find(&config, &status, &at, &paths).await.map(|binding| binding.name.as_str());
+        assert_eq!(found, Some("app"));
     }
 }

@@ -54,7 +54,7 @@ impl Files {
                 Some(_) if file.size > limits::ATTACHMENT_MAX => {
                     Err(format!("[attachment not fetched: {name} is too large]"))
                 }
-                Some(_) if private::is_nearly_full(&self.folder) => {
+                Some(_) if self.is_nearly_full().await => {
                     Err(format!("[attachment not fetched: {name}: the disk is nearly full]"))
                 }
                 Some(end) => {
@@ -79,6 +79,11 @@ impl Files {
             }
         }
         Prepared { files, note: notes.join("\n") }
+    }
+
+    async fn is_nearly_full(&self) -> bool {
+        let folder = self.folder.clone();
+        tokio::task::spawn_blocking(move || private::is_nearly_full(&folder)).await.unwrap_or(false)
     }
 
     /// Removes what had its time, now and then, and beside everything else.
@@ -115,7 +120,7 @@ pub(super) fn remove_old(folder: &Path, now: SystemTime, kept: Duration, room: u
 
 /// Fetches a file, unless a try before did. It is there as a whole or not at all.
 async fn fetch(backend: &dyn ChannelBackend, message: &Message, file: &Attachment, path: &Path) -> Result<(), String> {
-    if path.exists() {
+    if tokio::fs::try_exists(path).await.unwrap_or(false) {
         return Ok(());
     }
     let part = path.with_extension("part");

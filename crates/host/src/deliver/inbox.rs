@@ -33,38 +33,51 @@ pub(super) struct InboxAgent {
 }
 
 impl InboxAgent {
-    pub(super) fn new(turn: Turn, folder: PathBuf) -> Result<InboxAgent, String> {
-        files::make_dir(&folder.join("new")).map_err(|e| e.to_string())?;
-        Ok(InboxAgent { turn, folder, patience: Patience::default() })
+    /// Its folder is made, sooner or later: the disk may not answer.
+    pub(super) fn new(turn: Turn, folder: PathBuf) -> InboxAgent {
+        let new = folder.join("new");
+        tokio::task::spawn_blocking(move || {
+            if let Err(e) = files::make_dir(&new) {
+                tracing::warn!("an agent's folder was not made: {e}");
+            }
+        });
+        InboxAgent { turn, folder, patience: Patience::default() }
     }
 
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
         let new = self.folder.join("new");
         let (seq, letter) = (message.seq, Letter::of(&message.incoming, prepared));
         let file = new.join(name(seq));
-        // Before the file is there: whoever takes it at once must be noticed.
         let gone = Arc::new(Notify::new());
         let wake = Arc::clone(&gone);
-        let watcher = notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
-            watcher.watch(&new, RecursiveMode::NonRecursive)?;
-            Ok(watcher)
-        });
-        if let Err(e) = &watcher {
-            tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}");
-        }
         // Gone with whoever waits: what was not begun by then is not put there any more.
         let wanted = Arc::new(());
         let (still, turn, folder) = (Arc::downgrade(&wanted), Arc::clone(&self.turn), self.folder.clone());
         let placing = tokio::task::spawn_blocking(move || {
             let _turn = turn.lock();
-            if still.strong_count() == 0 { Ok(()) } else { place(&folder, seq, &letter) }
+            if still.strong_count() == 0 {
+                return Ok(None);
+            }
+            files::make_dir(&new).map_err(|e| e.to_string())?;
+            // Before the file is there: whoever takes it at once must be noticed.
+            let watcher = watch(&new, wake);
+            place(&folder, seq, &letter).map(|()| watcher)
         });
-        placing.await.map_err(|e| e.to_string())??;
-        while file.exists() {
+        let _watcher = placing.await.map_err(|e| e.to_string())??;
+        while tokio::fs::try_exists(&file).await.unwrap_or(false) {
             drop(tokio::time::timeout(limits::INBOX_POLL, gone.notified()).await);
         }
         Ok(())
     }
+}
+
+/// Wakes whoever waits when something changes in a folder. None: it is looked at now and then.
+fn watch(folder: &Path, wake: Arc<Notify>) -> Option<notify::RecommendedWatcher> {
+    let watcher = notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
+        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    watcher.inspect_err(|e| tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}")).ok()
 }
 
 /// Puts a message where its agent looks, unless an earlier try did.

@@ -92,7 +92,7 @@ impl Courier {
             Some(Delivery::Tmux) => Arc::new(tmux::TmuxAgent::new(Arc::clone(&self.programs), config)?),
             Some(Delivery::Mcp) => Arc::new(mcp::McpAgent::new(self.offers.clone(), config.name.as_str().into())),
             Some(Delivery::Inbox) => {
-                Arc::new(inbox::InboxAgent::new(self.inboxes.clone(), inbox_folder(&self.seat, &config.name))?)
+                Arc::new(inbox::InboxAgent::new(self.inboxes.clone(), inbox_folder(&self.seat, &config.name)))
             }
         }))
     }

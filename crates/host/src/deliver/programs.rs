@@ -12,11 +12,14 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::asked::Asked;
 use crate::exec::{End, HeadTail, Keep, Trees, end_escaped, own_environment, to_end};
 
 /// Starts programs.
 pub(super) struct Programs {
     trees: Arc<Trees>,
+    /// Whether folders are there.
+    pub(super) folders: Asked<bool>,
 }
 
 impl std::fmt::Debug for Programs {
@@ -67,7 +70,7 @@ impl Said {
 impl Programs {
     /// With the folder that has a note of each living one. What a killed process left running is ended.
     pub(super) fn open(notes: PathBuf) -> Result<Programs, String> {
-        Ok(Programs { trees: Trees::open(notes).map_err(|e| e.to_string())? })
+        Ok(Programs { trees: Trees::open(notes).map_err(|e| e.to_string())?, folders: Asked::default() })
     }
 
     /// Runs a program to its end. Dropped, it ends it.
@@ -81,11 +84,13 @@ impl Programs {
         let folders = ["HOLDFAST_DATA_DIR", "HOLDFAST_CONFIG_DIR", "HOLDFAST_STATE_DIR"];
         let folders = folders.into_iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value)));
         command.args(arguments).env_clear().envs(own_environment()).envs(folders);
-        match run.folder.map(Path::to_owned).or_else(dirs::home_dir) {
-            Some(folder) if folder.is_dir() => command.current_dir(folder),
-            Some(folder) => return Err(format!("{} is no folder", folder.display())),
-            None => &mut command,
-        };
+        if let Some(folder) = run.folder.map(Path::to_owned).or_else(dirs::home_dir) {
+            match self.folders.ask(&folder, Path::is_dir).await {
+                Some(true) => command.current_dir(folder),
+                Some(false) => return Err(format!("{} is no folder", folder.display())),
+                None => return Err(format!("{}: the disk does not answer", folder.display())),
+            };
+        }
         let kept = || Arc::new(Mutex::new(HeadTail::keeping(limits::RESULT_PREVIEW)));
         let (out, err) = (kept(), kept());
         let keep = Keep { to: &out, push: HeadTail::push };

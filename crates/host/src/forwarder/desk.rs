@@ -1,6 +1,7 @@
 //! Where the rest of the process meets whoever serves a bot's channels, if this process does.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use holdfast_core::status::ForwarderStatus;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::asked::Asked;
 use crate::channel::Examined;
 use crate::deliver::{Grants, Offers};
 
@@ -27,6 +29,8 @@ struct Inner {
     named: Mutex<BTreeMap<Arc<str>, Arc<str>>>,
     offers: Offers,
     grants: Grants,
+    /// Of agents and of their bindings.
+    paths: Asked<PathBuf>,
 }
 
 /// Why something was not done.
@@ -133,6 +137,7 @@ impl Default for Desk {
             named: Mutex::default(),
             offers: Offers::default(),
             grants: Grants::default(),
+            paths: Asked::default(),
         }))
     }
 }
@@ -151,6 +156,11 @@ impl Desk {
     /// Tools that need no further question.
     pub fn grants(&self) -> &Grants {
         &self.0.grants
+    }
+
+    /// Where agents and their bindings are.
+    pub(crate) fn paths(&self) -> &Asked<PathBuf> {
+        &self.0.paths
     }
 
     /// Has the bot say something, of any length: where the message that it answers was written, be that a thread or a private

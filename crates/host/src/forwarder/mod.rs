@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use holdfast_core::code::Code;
+use holdfast_core::limits;
 use holdfast_core::seat::Unusable;
 use holdfast_core::status::ChannelNotice;
 use tokio::sync::{mpsc, watch};
@@ -149,6 +150,6 @@ impl Forwarder {
     pub(crate) async fn cut(self) {
         self.cut.cancel();
         // It has ended either way.
-        let _ = self.task.await;
+        let _ = tokio::time::timeout(limits::FORWARDER_CUT, self.task).await;
     }
 }

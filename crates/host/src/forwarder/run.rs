@@ -171,7 +171,8 @@ pub(super) async fn run(post: Post, means: Means, mut orders: mpsc::UnboundedRec
     };
     let Shell { post, means, courier, mut doing, sources, .. } = shell;
     means.desk.close();
-    doing.shutdown().await;
+    // What hangs in a call of the system's that never returns must not keep the seat.
+    let _ = tokio::time::timeout(limits::SEAT_DISK, doing.shutdown()).await;
     drop(sources);
     courier.close().await;
     begin::close(store).await;

@@ -124,3 +124,15 @@ fn lives(pid: &str) -> bool {
     let stat = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
     !stat.is_empty() && !stat.starts_with(b"Z")
 }
+
+#[tokio::test]
+async fn a_folder_whose_disk_does_not_answer_fails_the_delivery_and_keeps_nobody() {
+    let bench = Bench::new();
+    let (_open, hangs) = std::sync::mpsc::channel();
+    let folders = &bench.courier.programs.folders;
+    folders.ask(Path::new("/dead"), move |_| hangs.recv().unwrap_or_default()).await;
+    let command = vec!["true".to_owned()];
+    let config = BindingConfig { command, project: Some("/dead".into()), ..binding(Delivery::Command) };
+    let given = bench.agent(&config).deliver(&said(1, "x"), &Prepared::default()).await;
+    assert_eq!(given, Err(Undelivered::Not("/dead: the disk does not answer".into())));
+}

@@ -3,7 +3,8 @@ use std::path::Path;
 use super::*;
 
 fn new_files(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder.join("new")).unwrap();
+    // It is made beside everything else.
+    let entries = std::fs::read_dir(folder.join("new")).into_iter().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
@@ -59,6 +60,7 @@ async fn what_a_killed_holder_had_made_and_not_given_is_given() {
     let folder = inbox_folder(bench.folder.path(), "app");
     let agent = bench.agent(&binding(Delivery::Inbox));
     let letter = Letter::of(&said(1, "hello").incoming, &Prepared::default());
+    crate::files::make_dir(&folder).unwrap();
     std::fs::write(folder.join("000000000001.json"), serde_json::to_vec(&letter).unwrap()).unwrap();
     crate::files::replace(&folder.join("given"), letter.id.as_bytes()).unwrap();
     let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });

@@ -115,7 +115,11 @@ pub(crate) async fn to_end<K: Send + 'static>(
     if stop.is_cancelled() {
         return Err(stopped());
     }
-    let mut tree = trees.spawn(command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
+    let (trees, stdin) = (Arc::clone(trees), if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    let starting = tokio::task::spawn_blocking(move || trees.spawn(command, stdin));
+    let failed = |e: tokio::task::JoinError| ToolError::new(Code::InternalError, e.to_string());
+    // Whoever does not wait for the end of this ends it: a tree that is dropped is killed.
+    let mut tree = starting.await.map_err(failed)??;
     let mark = tree.mark().to_owned();
     let (out, err) = tree.output();
     let writing = tree.stdin().map(|mut stdin| {

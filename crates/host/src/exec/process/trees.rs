@@ -40,10 +40,18 @@ pub(crate) struct Trees {
 #[derive(Default)]
 struct State {
     closed: bool,
+    /// Programs that are being started.
+    starting: usize,
     /// Process groups that may have living members.
     living: HashSet<u32>,
     escaped: u64,
     leftovers: usize,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.living.is_empty() && self.starting == 0
+    }
 }
 
 /// What the executor's processes are doing, for `diagnose_runtime`.
@@ -98,7 +106,7 @@ impl Trees {
         }))
     }
 
-    /// Starts a program as the leader of a new tree, its output piped.
+    /// Starts a program as the leader of a new tree, its output piped. Blocks until its folder and its file were found.
     pub(in crate::exec) fn spawn(self: &Arc<Self>, mut command: Command, stdin: Stdio) -> Result<Tree, ToolError> {
         let mark = random_name("run_")?;
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).env(MARK, &mark);
@@ -111,22 +119,36 @@ impl Trees {
 
         // Without a note the tree would outlive a killed daemon; then it must not run at all.
         self.write_note(&mark, None).map_err(|e| not_started("the process cannot be noted", &e))?;
-        // Under the lock, so that no tree can start behind the back of `close`.
-        let mut state = self.state.lock();
-        let spawned = if state.closed {
-            Err(ToolError::nothing_done(Code::Unavailable, "this device is stopping"))
-        } else {
-            wrapped.spawn().map_err(|e| match e.kind() {
-                io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
-                io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
-                _ => not_started("the program cannot be started", &e),
-            })
+        {
+            // No tree may start behind the back of `close`.
+            let mut state = self.state.lock();
+            if state.closed {
+                let _ = std::fs::remove_file(self.notes.join(&mark));
+                return Err(stopping());
+            }
+            state.starting += 1;
+        }
+        // Not under the lock: what hangs here, on a folder whose disk does not answer, hangs alone.
+        let spawned = wrapped.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => ToolError::new(Code::NotFound, "no such program"),
+            io::ErrorKind::InvalidInput => invalid("the program cannot be started with these arguments"),
+            _ => not_started("the program cannot be started", &e),
+        });
+        let group = spawned.as_ref().ok().and_then(|child| child.id());
+        let closed = {
+            let mut state = self.state.lock();
+            state.starting -= 1;
+            state.living.extend(group);
+            state.closed
         };
+        self.gone.notify_waiters();
         let child = spawned.inspect_err(|_| drop(std::fs::remove_file(self.notes.join(&mark))))?;
-        let group = child.id().unwrap_or_default();
-        state.living.insert(group);
-        drop(state);
+        let group = group.unwrap_or_default();
         let tree = Tree { trees: Arc::clone(self), child, group, mark };
+        if closed {
+            // Dropped, it is ended.
+            return Err(stopping());
+        }
         self.write_note(&tree.mark, Some(group)).map_err(|e| io_error("the process cannot be noted", &e))?;
         Ok(tree)
     }
@@ -149,7 +171,7 @@ impl Trees {
         let all_gone = async {
             loop {
                 let told = self.gone.notified();
-                if self.state.lock().living.is_empty() {
+                if self.state.lock().is_idle() {
                     break;
                 }
                 told.await;
@@ -274,6 +296,10 @@ fn end_leftover(note: &Note) -> bool {
         group::signal(group, Signal::Kill);
     }
     ours
+}
+
+fn stopping() -> ToolError {
+    ToolError::nothing_done(Code::Unavailable, "this device is stopping")
 }
 
 /// The error of a program that did not start. Where only a resource is short, the same call may be sent again.

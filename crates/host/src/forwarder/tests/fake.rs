@@ -105,6 +105,10 @@ impl ChannelBackend for Service {
 
     fn send<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<MessageId, SendError>> {
         async {
+            let blocks = self.blocks.lock().take();
+            if let Some(blocks) = blocks {
+                let _ = blocks.recv();
+            }
             if let Some(refusal) = self.refusals.lock().pop() {
                 return Err(refusal);
             }

@@ -58,3 +58,20 @@ async fn where_the_channel_cannot_tell_two_messages_apart_that_is_told_and_nothi
     assert!(status.troubles[0].unknown);
     assert_eq!((status.troubles[0].text.as_str(), seat.service.texts("c1").len()), ("Done.", 2));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_holder_is_cut_off_whose_message_hangs_in_a_thread_that_nobody_can_end() {
+    let mut seat = Seat::new();
+    let (free, blocks) = std::sync::mpsc::channel();
+    *seat.service.blocks.lock() = Some(blocks);
+    seat.serve_and_follow().await;
+    seat.write(&["a"]);
+    let begun = async {
+        while seat.service.blocks.lock().is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("a message under way", begun).await;
+    soon("its end", seat.die()).await;
+    drop(free);
+}

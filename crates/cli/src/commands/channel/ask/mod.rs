@@ -35,6 +35,7 @@ struct Hook {
     transcript_path: Option<String>,
     #[serde(default)]
     cwd: Option<String>,
+    #[serde(default)]
     tool_name: String,
     #[serde(default)]
     tool_input: Value,
@@ -122,16 +123,16 @@ async fn answered(dirs: &Dirs, order: &mut AskPerson) -> AskAnswer {
         }
         let patience = if none && !order.again { limits::ASK_ALONE } else { limits::ASK_PLACE };
         if alone.elapsed() >= patience {
-            return if none { unasked(dirs, order) } else { AskAnswer::CannotAsk };
+            return if none { unasked(dirs, order).await } else { AskAnswer::CannotAsk };
         }
         tokio::time::sleep(limits::AGENT_AGAIN).await;
     }
 }
 
 /// Without a Holdfast the configuration alone says whether the agent has a channel.
-fn unasked(dirs: &Dirs, order: &AskPerson) -> AskAnswer {
+async fn unasked(dirs: &Dirs, order: &AskPerson) -> AskAnswer {
     match config::read(&dirs.config_file()) {
-        Ok(read) if !is_bound(&read.channel, &order.at) => AskAnswer::NotBound,
+        Ok(read) if !is_bound(&read.channel, &order.at).await => AskAnswer::NotBound,
         _ => AskAnswer::CannotAsk,
     }
 }
