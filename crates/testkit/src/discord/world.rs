@@ -19,8 +19,9 @@ pub(super) const GUILD: u64 = 100_000_000_000_000_001;
 
 const SEND: u64 = 1 << 11;
 const SEND_IN_THREADS: u64 = 1 << 38;
+const HISTORY: u64 = 1 << 16;
 /// What everybody may do in that server: see, write, read back, react.
-const EVERYBODY: u64 = 1 << 10 | SEND | 1 << 16 | 1 << 6 | SEND_IN_THREADS;
+const EVERYBODY: u64 = 1 << 10 | SEND | HISTORY | 1 << 6 | SEND_IN_THREADS;
 
 /// A message that a bot asked for, in the order of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -316,8 +317,10 @@ impl World {
             shown["guild_id"] = GUILD.to_string().into();
             shown["name"] = format!("channel-{id}").into();
         }
-        if self.silent.contains(&id) {
-            let deny = (SEND | SEND_IN_THREADS).to_string();
+        let silent = if self.silent.contains(&id) { SEND | SEND_IN_THREADS } else { 0 };
+        let forgetful = if self.forgetful.contains(&id) { HISTORY } else { 0 };
+        if silent | forgetful != 0 {
+            let deny = (silent | forgetful).to_string();
             shown["permission_overwrites"] = json!([{"id": GUILD.to_string(), "type": 0, "allow": "0", "deny": deny}]);
         }
         if let Some(parent) = channel.parent {

@@ -19,8 +19,9 @@ const ADMINISTRATOR: u64 = 1 << 3;
 const SEND: u64 = 1 << 11;
 const SEND_IN_THREADS: u64 = 1 << 38;
 /// What the bot does everywhere, as Discord's pages call it.
-const NEEDED: [(u64, &str); 3] =
-    [(1 << 10, "View Channel"), (1 << 16, "Read Message History"), (1 << 6, "Add Reactions")];
+const NEEDED: [(u64, &str); 3] = [(1 << 10, "View Channel"), (1 << 16, HISTORY), (1 << 6, "Add Reactions")];
+/// Without it a channel seems to be empty.
+pub(super) const HISTORY: &str = "Read Message History";
 
 /// Where a person invites a bot to a server of theirs, with what it needs there.
 pub(in crate::channel) fn invite(bot: &str) -> String {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Discord;
 use super::actions::{at, digits, no_channel};
+use super::examine::HISTORY;
 use super::outcome::Refused;
 use super::rest::Call;
 use super::words::{self, Message};
@@ -27,6 +28,8 @@ struct Page {
     messages: Vec<Message>,
     /// The newest, whether or not it can be read.
     last: u64,
+    /// Nothing was there, readable or not.
+    empty: bool,
     /// There may be more.
     full: bool,
 }
@@ -37,7 +40,7 @@ impl Discord {
         let path = format!("{route}?after={after}&limit={PAGE}");
         let read: Vec<Value> =
             self.rest.read(Call::get(route, path), limits::CHANNEL_REQUEST).await.map_err(Refused::not_sent)?;
-        let full = read.len() >= PAGE;
+        let (empty, full) = (read.is_empty(), read.len() >= PAGE);
         let id = |message: &Value| message["id"].as_str().and_then(|id| id.parse::<u64>().ok());
         let last = read.iter().filter_map(id).max().unwrap_or(after);
         let readable = |message| {
@@ -46,7 +49,7 @@ impl Discord {
         };
         let mut messages: Vec<Message> = read.into_iter().filter_map(readable).collect();
         messages.sort_by_key(|message| message.id.as_str().parse::<u64>().unwrap_or_default());
-        Ok(Page { messages, last, full })
+        Ok(Page { messages, last, empty, full })
     }
 
     pub(super) async fn missed(&self, channel: &ChannelId, after: &MessageId) -> Result<Missed, SendError> {
@@ -69,14 +72,24 @@ impl Discord {
         after: Option<&MessageId>,
         since: Duration,
     ) -> Result<Option<Vec<Posted>>, SendError> {
-        let channel = digits(channel.as_str())?;
+        let (there, channel) = (channel, digits(channel.as_str())?);
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let mut after = after.map_or_else(|| Ok(words::id_at(self.rest.unix_ms().saturating_sub(since))), number)?;
+        let known = after.map(number).transpose()?;
+        // With the message that is known: where even that is not shown, nothing would be.
+        let before = |id: u64| id.saturating_sub(1);
+        let mut after = known.map_or_else(|| words::id_at(self.rest.unix_ms().saturating_sub(since)), before);
         let mut posted = Vec::new();
-        for _ in 0..=limits::OUTBOX_COMPARED / PAGE {
-            let Page { messages, last, full } = self.page(channel, after).await?;
-            let ours =
-                messages.into_iter().filter(|message| message.author.id.as_str() == self.bot && message.is_post());
+        for nth in 0..=limits::OUTBOX_COMPARED / PAGE {
+            let Page { messages, last, empty, full } = self.page(channel, after).await?;
+            if empty && nth == 0 && !self.shows_history(there).await? {
+                return Ok(None);
+            }
+            let ours = messages.into_iter().filter(|message| {
+                let id = message.id.as_str();
+                known.is_none_or(|known| id.parse() != Ok(known))
+                    && message.author.id.as_str() == self.bot
+                    && message.is_post()
+            });
             posted.extend(ours.map(|message| Posted { id: message.id, text: message.content }));
             if !full {
                 return Ok(Some(posted));
@@ -84,6 +97,11 @@ impl Discord {
             after = last;
         }
         Ok(None)
+    }
+
+    /// Whether a channel that seems to be empty is: without that permission Discord shows nothing, and does not say so.
+    async fn shows_history(&self, channel: &ChannelId) -> Result<bool, SendError> {
+        Ok(!self.examined(channel).await?.lacks.contains(&HISTORY))
     }
 
     /// The message is asked for again: the addresses of its files hold for a day only.

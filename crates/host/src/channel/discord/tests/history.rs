@@ -80,6 +80,27 @@ async fn too_much_to_look_through_is_no_answer() {
 }
 
 #[tokio::test]
+async fn a_channel_that_shows_nothing_of_what_was_written_cannot_be_asked() {
+    let Stand { service, bot, .. } = stand().await;
+    let place = service.channel();
+    let sent = bot.send(&draft(place, "ours")).await.unwrap();
+    let there = channel(place);
+    let asked = async |after| bot.posted(&there, after, Duration::from_secs(600)).await.unwrap();
+    assert_eq!(asked(Some(&sent)).await, Some(Vec::new()));
+    service.forget(place);
+    assert_eq!((asked(Some(&sent)).await, asked(None).await), (None, None));
+}
+
+#[tokio::test]
+async fn a_channel_whose_last_message_was_removed_is_asked_all_the_same() {
+    let Stand { service, bot, .. } = stand().await;
+    let place = service.channel();
+    let sent = bot.send(&draft(place, "ours")).await.unwrap();
+    service.unwrite(place, sent.as_str().parse().unwrap());
+    assert_eq!(bot.posted(&channel(place), Some(&sent), Duration::ZERO).await.unwrap(), Some(Vec::new()));
+}
+
+#[tokio::test]
 async fn a_file_is_fetched_by_its_message_without_the_token_however_old_its_address_is() {
     let Stand { service, bot, .. } = stand().await;
     let (ann, place) = (service.person("ann"), service.channel());
