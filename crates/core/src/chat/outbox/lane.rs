@@ -115,6 +115,12 @@ impl Lane {
         self.queue.is_empty() && self.row.parked.is_none()
     }
 
+    /// Whether something waits of which the service certainly has nothing.
+    pub fn is_settled(&self) -> bool {
+        let idle = matches!(self.flow, Flow::Idle | Flow::Waiting { .. });
+        !self.queue.is_empty() && self.doubt == Doubt::None && idle
+    }
+
     /// Whether this waits here, by itself or within another message.
     pub fn holds(&self, key: &Key) -> bool {
         self.queue.iter().any(|held| held.record.key.covers(key))

@@ -94,8 +94,10 @@ impl Outbox {
             let empty = || Lane::new(LaneRow { channel: channel.clone(), last: None, parked: None }, 0);
             let lane = outbox.lanes.entry(channel.clone()).or_insert_with(empty);
             // Another life may have sent the first one and died before it could write that down.
-            lane.doubt = Doubt::Ask;
-            lane.settles = now.boot + limits::OUTBOX_NONCE_WINDOW;
+            if !stored.settled.contains(&channel) {
+                lane.doubt = Doubt::Ask;
+                lane.settles = now.boot + limits::OUTBOX_NONCE_WINDOW;
+            }
             lane.queue.push_back(Held { record, as_of: now.boot, batch: 0, let_go: None, open: false });
         }
         outbox.timers.set(Timer::Prune, Due::boot(now, limits::OUTBOX_RETRY_MAX));
@@ -310,6 +312,12 @@ impl Outbox {
     }
 
     fn drained(&mut self) {
+        let settled = self.lanes.iter().filter(|(_, lane)| lane.is_settled());
+        let settled: Vec<ChannelId> = settled.map(|(channel, _)| channel.clone()).collect();
+        for channel in settled {
+            self.commits.add(Change::Settled(channel));
+        }
+        self.commit();
         let left = self.lanes.values().map(|lane| lane.queue.len()).sum();
         self.over();
         self.out.push_back(Output::Drained { left });

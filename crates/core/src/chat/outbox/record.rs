@@ -1,5 +1,6 @@
 //! What the seat's store keeps of messages, and the words in which the machine tells it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,6 +133,8 @@ pub enum Change {
     Lane(LaneRow),
     /// Nothing is known about a channel any more.
     Forget(ChannelId),
+    /// Its holder leaves, and the service has nothing of what is prepared for this channel: the next holder need not ask.
+    Settled(ChannelId),
     /// Up to where a transcript was read, in the words of whoever reads it.
     Cursor {
         /// Whose.
@@ -173,6 +176,8 @@ pub struct Stored {
     pub troubles: Vec<(Record, Standing)>,
     /// Channels, the one that was used last at the end.
     pub lanes: Vec<LaneRow>,
+    /// Of which the last holder said, as it left, that the service has nothing of what is prepared.
+    pub settled: BTreeSet<ChannelId>,
     /// The highest place that was ever given.
     pub seq: u64,
 }

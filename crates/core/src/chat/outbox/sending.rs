@@ -110,7 +110,7 @@ impl Outbox {
         let posted = match result {
             Ok(Some(posted)) => posted,
             Ok(None) => {
-                let why = "too much was posted since it may have been sent";
+                let why = "it may have been posted, and the channel cannot be asked whether it was";
                 return self.end(&channel, Standing::Unknown(why.to_owned()), None);
             }
             Err(error) => return self.failed(now, &channel, error, Doing::Compare),

@@ -10,7 +10,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::columns::{self, date, json};
 
 /// Carries one change of the outbox out; the key, if it stood there already.
-pub(super) fn outbox(db: &Connection, at: UnixMs, change: &outbox::Change) -> Result<Option<Key>, StoreError> {
+pub(super) fn outbox(
+    db: &Connection,
+    at: UnixMs,
+    generation: u64,
+    change: &outbox::Change,
+) -> Result<Option<Key>, StoreError> {
     use outbox::Change;
     match change {
         Change::Prepare(record) => return prepare(db, at, record),
@@ -52,9 +57,17 @@ pub(super) fn outbox(db: &Connection, at: UnixMs, change: &outbox::Change) -> Re
             execute(db, "UPDATE seat SET lanes_used = lanes_used + 1", [])?;
             execute(
                 db,
-                "INSERT INTO lanes VALUES (?1, ?2, ?3, (SELECT lanes_used FROM seat)) ON CONFLICT (channel) DO UPDATE
+                "INSERT INTO lanes (channel, last, parked, used) VALUES (?1, ?2, ?3, (SELECT lanes_used FROM seat)) ON CONFLICT (channel) DO UPDATE
                  SET last = excluded.last, parked = excluded.parked, used = excluded.used",
                 params![lane.channel.as_str(), lane.last.as_ref().map(|last| last.as_str()), lane.parked],
+            )?;
+        }
+        Change::Settled(channel) => {
+            execute(
+                db,
+                "INSERT INTO lanes (channel, used, settled) VALUES (?1, (SELECT lanes_used FROM seat), ?2)
+                 ON CONFLICT (channel) DO UPDATE SET settled = excluded.settled",
+                params![channel.as_str(), generation],
             )?;
         }
         Change::Forget(channel) => {
@@ -64,8 +77,9 @@ pub(super) fn outbox(db: &Connection, at: UnixMs, change: &outbox::Change) -> Re
             let (generation, transcript) = source.split_once(':').unwrap_or(("0", source));
             execute(
                 db,
-                "INSERT INTO cursors VALUES (?1, ?2, ?3, ?4) ON CONFLICT (source) DO UPDATE SET state = excluded.state",
-                params![&**source, transcript, generation.parse::<u64>().unwrap_or_default(), &**state],
+                "INSERT INTO cursors VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (source) DO UPDATE
+                 SET state = excluded.state, at = excluded.at",
+                params![&**source, transcript, generation.parse::<u64>().unwrap_or_default(), &**state, at],
             )?;
         }
         Change::Prune => prune(db, at)?,

@@ -8,13 +8,14 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use holdfast_core::chat::outbox::Key;
 use holdfast_core::chat::{ChannelId, CommitError, Incoming, MessageId, asks, inbox, outbox};
 use holdfast_core::limits;
+use holdfast_core::status::UnixMs;
 use holdfast_core::transcript::Bookmark;
 use holdfast_store::{Layout, PAGE, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -53,6 +54,8 @@ pub(super) struct Bound {
     pub named: bool,
     /// There was no file yet: all of it is new.
     pub awaited: bool,
+    /// Up to when, by the calendar, it is known that nothing else was meant. None: it never was looked.
+    pub looked: Option<UnixMs>,
 }
 
 /// Why a store was not opened.
@@ -118,17 +121,20 @@ impl SeatStore {
         let (tell, told) = mpsc::channel();
         let ours = self.generation;
         let claim = move |db: &Connection| {
+            let generation =
+                |db: &Connection| db.query_row("SELECT generation FROM seat", [], |row| row.get::<_, u64>(0));
+            let last = generation(db)?;
             changes::execute(db, "UPDATE seat SET generation = max(generation, ?1)", params![ours])?;
-            Ok::<_, StoreError>(db.query_row("SELECT generation FROM seat", [], |row| row.get::<_, u64>(0))?)
+            Ok::<_, StoreError>((last, generation(db)?))
         };
         // It waits for the answer below.
         self.store.submit_final(claim, move |outcome| _ = tell.send(outcome));
-        let generation = told.recv().unwrap_or(Err(StoreError::Closed))?;
+        let (last, generation) = told.recv().unwrap_or(Err(StoreError::Closed))?;
         if generation > ours {
             return Err(OpenError::Superseded(generation));
         }
         let store = self.clone();
-        Ok(self.store.read_now(move |db| load(db, store, set_aside))?)
+        Ok(self.store.read_now(move |db| load(db, store, last, set_aside))?)
     }
 
     /// Makes changes of the outbox durable, all or none, in the order in which they are handed in. Never blocks; `done` runs on
@@ -139,7 +145,8 @@ impl SeatStore {
         done: impl FnOnce(Result<Vec<Key>, CommitError>) + Send + 'static,
     ) {
         let begins = changes.iter().any(|change| matches!(change, outbox::Change::Prepare(_)));
-        self.commit(begins, move |db, at| each(&changes, |change| changes::outbox(db, at, change)), done);
+        let ours = self.generation;
+        self.commit(begins, move |db, at| each(&changes, |change| changes::outbox(db, at, ours, change)), done);
     }
 
     /// The same for the inbox.
@@ -160,11 +167,13 @@ impl SeatStore {
 
     /// A binding follows this from now on.
     pub(super) fn bind(&self, binding: &str, bound: &Bound) {
-        let (binding, Bound { transcript, named, awaited }) = (binding.to_owned(), bound.clone());
+        let (binding, Bound { transcript, named, awaited, looked }) = (binding.to_owned(), bound.clone());
         let work = move |db: &Connection, _| {
-            let sql = "INSERT INTO bound VALUES (?1, ?2, ?3, ?4) ON CONFLICT (binding) DO UPDATE
-                SET transcript = excluded.transcript, named = excluded.named, awaited = excluded.awaited";
-            changes::execute(db, sql, params![binding, &*transcript, named, awaited]).map(|_| ())
+            let sql = "INSERT INTO bound VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (binding) DO UPDATE
+                SET transcript = excluded.transcript, named = excluded.named, awaited = excluded.awaited,
+                looked = excluded.looked";
+            let looked = looked.unwrap_or_default();
+            changes::execute(db, sql, params![binding, &*transcript, named, awaited, looked]).map(|_| ())
         };
         // Without it the next holder finds the transcript as this one did.
         self.commit(false, work, |_| {});
@@ -272,7 +281,7 @@ fn each<C, T>(changes: &[C], carry_out: impl Fn(&C) -> Result<Option<T>, StoreEr
     changes.iter().filter_map(|change| carry_out(change).transpose()).collect()
 }
 
-fn load(db: &Connection, store: SeatStore, set_aside: Option<PathBuf>) -> Result<Opened, StoreError> {
+fn load(db: &Connection, store: SeatStore, last: u64, set_aside: Option<PathBuf>) -> Result<Opened, StoreError> {
     let now = unix_ms();
     let (outbox_seq, inbox_seq) =
         db.query_row("SELECT outbox_seq, inbox_seq FROM seat", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -290,7 +299,11 @@ fn load(db: &Connection, store: SeatStore, set_aside: Option<PathBuf>) -> Result
         Ok(outbox::LaneRow { channel: columns::channel(&row.get::<_, String>(0)?)?, last, parked: row.get(2)? })
     })?;
     let prepared = prepared.into_iter().map(|(record, _)| record).collect();
-    let outbox = outbox::Stored { prepared, troubles, lanes, seq: outbox_seq };
+    // Only of the holder before: one in between may have begun what this one left.
+    let left = format!("SELECT channel FROM lanes WHERE settled = {last} AND settled < {}", store.generation);
+    let settled = all(db, &left, |row| columns::channel(&row.get::<_, String>(0)?))?;
+    let settled = settled.into_iter().collect::<BTreeSet<_>>();
+    let outbox = outbox::Stored { prepared, troubles, lanes, settled, seq: outbox_seq };
     let open = format!("SELECT {} FROM inbox WHERE standing <> 'done' ORDER BY seq", columns::TAKEN);
     let messages = all(db, &open, |row| columns::taken(now, row))?;
     let seen = all(db, "SELECT channel, message FROM seen", |row| {
@@ -311,8 +324,12 @@ fn load(db: &Connection, store: SeatStore, set_aside: Option<PathBuf>) -> Result
     let bookmarks = all(db, "SELECT state FROM cursors", |row| {
         Bookmark::read(&row.get::<_, String>(0)?).ok_or(StoreError::Damaged)
     })?;
-    let bound = all(db, "SELECT binding, transcript, named, awaited FROM bound", |row| {
-        let bound = Bound { transcript: row.get::<_, String>(1)?.into(), named: row.get(2)?, awaited: row.get(3)? };
+    // Whoever said what was read then had looked not long before.
+    let looked = "max(looked, COALESCE((SELECT max(at) FROM cursors WHERE cursors.transcript = bound.transcript), 0))";
+    let bound = all(db, &format!("SELECT binding, transcript, named, awaited, {looked} FROM bound"), |row| {
+        let looked = Some(row.get::<_, UnixMs>(4)?).filter(|looked| *looked > 0);
+        let transcript = row.get::<_, String>(1)?.into();
+        let bound = Bound { transcript, named: row.get(2)?, awaited: row.get(3)?, looked };
         Ok((Arc::<str>::from(row.get::<_, String>(0)?), bound))
     })?;
     Ok(Opened {

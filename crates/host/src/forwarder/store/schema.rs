@@ -2,7 +2,7 @@
 
 use rusqlite_migration::M;
 
-pub(super) const STEPS: &[M<'static>] = &[M::up(CHANNELS), M::up(ENTRIES)];
+pub(super) const STEPS: &[M<'static>] = &[M::up(CHANNELS), M::up(ENTRIES), M::up(LEFT)];
 
 /// Dates are milliseconds since 1970. `seat` counts what must never be used twice, however much is removed.
 const CHANNELS: &str = "
@@ -84,3 +84,10 @@ CREATE TABLE bound (
 
 /// How many entries of a transcript share a message: people are told when they are left out.
 const ENTRIES: &str = "ALTER TABLE outbox ADD COLUMN entries INTEGER NOT NULL DEFAULT 1";
+
+/// What the last holder of a generation left: channels with nothing under way, and up to when it had looked at transcripts.
+const LEFT: &str = "
+ALTER TABLE lanes ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cursors ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE bound ADD COLUMN looked INTEGER NOT NULL DEFAULT 0;
+";

@@ -262,7 +262,7 @@ fn prompts_bindings_and_bookmarks_are_found_as_they_were_left() {
     let changes = vec![put(&row("a")), put(&row("b")), put(&row("c")), put(&over), asks::Change::Remove("a".into())];
     store.asks(changes, move |made| tell.send(made).unwrap());
     assert_eq!(told.recv().unwrap(), Ok(()));
-    let bound = |path: &str, awaited| Bound { transcript: path.into(), named: true, awaited };
+    let bound = |path: &str, awaited| Bound { transcript: path.into(), named: true, awaited, looked: Some(7) };
     store.bind("agent", &bound("/a", true));
     store.bind("agent", &bound("/b", false));
     let mark = |path: &str, generation| {
@@ -329,6 +329,44 @@ fn ended_messages_are_removed_only_when_they_had_their_time() {
 }
 
 #[test]
+fn what_a_holder_left_untouched_is_known_to_the_next_one_and_to_no_later_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path(), 3).store;
+    let lane = LaneRow { channel: at("c1"), last: Some(id("7")), parked: None };
+    commit(&first, vec![Change::Lane(lane.clone()), Change::Settled(at("c1")), Change::Settled(at("c2"))]).unwrap();
+    first.close();
+    let next = open(folder.path(), 5);
+    assert_eq!(next.outbox.settled, [at("c1"), at("c2")].into());
+    assert!(next.outbox.lanes.contains(&lane), "{:?}", next.outbox.lanes);
+    next.store.close();
+    assert_eq!(open(folder.path(), 6).outbox.settled, [].into());
+}
+
+#[test]
+fn up_to_when_was_looked_is_known_by_the_last_words_or_as_its_holder_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1).store;
+    let bound = |looked| Bound { transcript: "/t".into(), named: false, awaited: false, looked };
+    let of_next = |store: SeatStore, generation| {
+        store.close();
+        let next = open(folder.path(), generation);
+        (next.bound["agent"].looked, next.store)
+    };
+    store.bind("agent", &bound(None));
+    let (looked, store) = of_next(store, 2);
+    assert_eq!(looked, None);
+    let file = FileId { place: Place { device: 1, inode: 2 }, head: 0, hash: String::new() };
+    let cursor = Cursor { generation: 1, file, offset: 9 };
+    let mark = Bookmark { transcript: "/t".into(), cursor, extraction: Extraction::default() };
+    let before = unix_ms();
+    commit(&store, vec![Change::Cursor { source: "1:/t".into(), state: mark.write().unwrap() }]).unwrap();
+    let (looked, store) = of_next(store, 3);
+    assert!((before..=unix_ms()).contains(&looked.unwrap()), "{looked:?}");
+    store.bind("agent", &bound(Some(before + 1_000_000)));
+    assert_eq!(of_next(store, 4).0, Some(before + 1_000_000));
+}
+
+#[test]
 fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("channel.sqlite"), vec![7; 8192]).unwrap();
@@ -379,6 +417,7 @@ fn each_field_that_is_kept_is_read() {
         prepare(&record("b", 2, 1)),
         ended("b", Standing::Parked("no".into())),
         Change::Lane(LaneRow { channel: at("c1"), last: Some(id("1")), parked: Some("gone".into()) }),
+        Change::Settled(at("c1")),
     ];
     commit(&store, changes).unwrap();
     let file = FileId { place: Place { device: 1, inode: 2 }, head: 0, hash: String::new() };
@@ -400,7 +439,8 @@ fn each_field_that_is_kept_is_read() {
     let (tell, told) = mpsc::channel();
     store.asks(vec![asks::Change::Put(Box::new(row))], move |made| tell.send(made).unwrap());
     told.recv().unwrap().unwrap();
-    store.bind("agent", &Bound { transcript: "/t".into(), named: false, awaited: false });
+    let looked = Some(unix_ms() - 5000);
+    store.bind("agent", &Bound { transcript: "/t".into(), named: false, awaited: false, looked });
     store.close();
     let path = folder.path().join("channel.sqlite");
     let db = Connection::open(&path).unwrap();

@@ -103,7 +103,10 @@ fn what_cannot_be_found_among_too_much_is_told_as_unknown() {
     world.looks.push_back(Some(Ok(None)));
     world.entries(0, S, &["one", "two"]);
     let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
-    assert_eq!(world.told, [Told::Unknown(key, "too much was posted since it may have been sent".to_owned())]);
+    assert_eq!(
+        world.told,
+        [Told::Unknown(key, "it may have been posted, and the channel cannot be asked whether it was".to_owned())]
+    );
     assert_eq!(world.service.texts(), ["one", "two"]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::chat::SendError;
+use crate::chat::{Scope, SendError};
 
 #[test]
 fn a_holder_that_sees_a_later_generation_stops_at_once() {
@@ -75,4 +75,68 @@ fn what_a_service_wants_later_than_the_hand_over_is_left_to_the_next_holder() {
     world.die();
     world.pass(S * 6);
     assert_eq!(world.service.texts(), ["1", "2", "3", "4", "5", "6"]);
+}
+
+#[test]
+fn what_an_orderly_holder_never_sent_is_sent_by_the_next_one_which_asks_nobody() {
+    let mut world = World::new();
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 5]);
+    world.entries(0, S, &["one", "two"]);
+    world.give(Input::Drain);
+    world.pass(S * 4);
+    assert_eq!(world.seen.last(), Some(&Output::Drained { left: 2 }));
+    world.fates.clear();
+    // Some services cannot be asked.
+    world.looks.push_back(Some(Ok(None)));
+    world.die();
+    world.pass(MIN);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 0));
+    assert_eq!(world.told, []);
+}
+
+#[test]
+fn what_a_parked_channel_holds_needs_no_question_after_an_orderly_hand_over() {
+    let mut world = World::new();
+    let scope = Scope::Channel;
+    let refused = SendError::Permanent { scope, code: "50013".to_owned(), text: "Missing Permissions".to_owned() };
+    world.fates.push_back(Fate::Refused(refused));
+    world.entries(0, S, &["one"]);
+    world.give(Input::Drain);
+    world.looks.push_back(Some(Ok(None)));
+    world.die();
+    world.give(Input::Retry { channel: None, unknown: false });
+    assert_eq!((world.service.texts(), world.compares), (vec!["one"], 0));
+}
+
+#[test]
+fn what_one_holder_left_untouched_another_may_have_begun() {
+    let mut world = World::new();
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 5]);
+    world.entries(0, S, &["one", "two"]);
+    world.give(Input::Drain);
+    world.pass(S * 4);
+    world.fates.clear();
+    world.fates.push_back(Fate::Hangs(true));
+    world.die();
+    world.pass(S);
+    assert_eq!(world.service.texts(), ["one"]);
+    world.now = world.now.plus(MIN * 5);
+    world.die();
+    world.pass(MIN);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 1));
+}
+
+#[test]
+fn what_may_have_arrived_is_looked_for_after_an_orderly_hand_over_too() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::AnswerLost);
+    world.fates.extend(vec![Fate::Refused(SendError::Later("no route".to_owned())); 5]);
+    world.entries(0, S, &["one", "two"]);
+    world.give(Input::Drain);
+    world.pass(S * 4);
+    world.fates.clear();
+    world.now = world.now.plus(MIN * 5);
+    world.die();
+    world.pass(MIN);
+    assert_eq!((world.service.texts(), world.compares), (vec!["one", "two"], 1));
 }

@@ -30,6 +30,8 @@ pub struct Store {
     pub sent: BTreeMap<String, String>,
     pub generation: u64,
     pub seq: u64,
+    /// Channels of which the holder of a generation left nothing under way.
+    pub settled: BTreeMap<ChannelId, u64>,
 }
 
 impl Store {
@@ -74,6 +76,7 @@ impl Store {
                     self.lanes.retain(|lane| lane.channel != row.channel);
                     self.lanes.push(row);
                 }
+                Change::Settled(channel) => _ = self.settled.insert(channel, generation),
                 Change::Forget(channel) => self.lanes.retain(|lane| lane.channel != channel),
                 Change::Cursor { source, state } => {
                     self.cursors.insert(source, state);
@@ -100,7 +103,9 @@ impl Store {
             }
         }
         prepared.sort_by_key(|record| record.seq);
-        Stored { prepared, troubles, lanes: self.lanes.clone(), seq: self.seq }
+        let settled = self.settled.iter().filter(|(_, by)| **by + 1 == self.generation);
+        let settled = settled.map(|(channel, _)| channel.clone()).collect();
+        Stored { prepared, troubles, lanes: self.lanes.clone(), settled, seq: self.seq }
     }
 }
 
