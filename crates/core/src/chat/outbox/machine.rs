@@ -162,7 +162,7 @@ impl Outbox {
     pub fn takes(&self, channel: &ChannelId) -> bool {
         let room = self.lanes.contains_key(channel)
             || self.lanes.len() < limits::OUTBOX_LANES
-            || self.lanes.values().any(Lane::is_spare);
+            || self.lanes.values().any(|lane| self.gives_way(lane));
         self.phase != Phase::Over && self.commits.len() < limits::OUTBOX_BACKLOG && room
     }
 
@@ -186,10 +186,11 @@ impl Outbox {
         self.used += 1;
         if !self.lanes.contains_key(channel) {
             if self.lanes.len() >= limits::OUTBOX_LANES {
-                let spare = self.lanes.iter().filter(|(_, lane)| lane.is_spare()).min_by_key(|(_, lane)| lane.used);
+                let spare = self.lanes.iter().filter(|(_, lane)| self.gives_way(lane));
+                // One that people may let go on only goes where there is no other.
+                let spare = spare.min_by_key(|(_, lane)| (!lane.is_spare(), lane.used));
                 let spare = spare.map(|(channel, _)| channel.clone())?;
-                self.lanes.remove(&spare);
-                self.commits.add(Change::Forget(spare));
+                self.make_way(&spare);
             }
             let row = LaneRow { channel: channel.clone(), last: None, parked: None };
             self.lanes.insert(channel.clone(), Lane::new(row, self.used));
@@ -197,6 +198,12 @@ impl Outbox {
         let lane = self.lanes.get_mut(channel)?;
         lane.used = self.used;
         Some(lane)
+    }
+
+    /// Whether a lane can be forgotten for another channel: with nothing in it, or with what people know to be refused.
+    fn gives_way(&self, lane: &Lane) -> bool {
+        let stored = || lane.queue.iter().all(|held| self.commits.has(held.batch));
+        lane.is_spare() || (lane.row.parked.is_some() && stored())
     }
 
     pub(super) fn attempt(&mut self) -> Attempt {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::io::{Attempt, Output, Posted, Told};
 use super::lane::{Doubt, Flow};
 use super::machine::{Outbox, Phase, Timer};
-use super::record::{Change, Standing};
+use super::record::{Change, Record, Standing};
 use crate::chat::{ChannelId, Draft, MessageId, Scope, SendError};
 use crate::limits;
 use crate::time::{Due, Now};
@@ -160,10 +160,34 @@ impl Outbox {
             Standing::Parked(why) => self.tell(Told::Parked(key, why.clone())),
             Standing::Unknown(why) => self.tell(Told::Unknown(key, why.clone())),
         }
+        self.trouble(record, standing);
+    }
+
+    fn trouble(&mut self, record: Record, standing: Standing) {
         self.troubles.push_back((record, standing));
         if self.troubles.len() > limits::OUTBOX_TROUBLES {
             self.troubles.pop_front();
         }
+    }
+
+    /// A channel is forgotten for another one. What waits there was refused with it, which people know.
+    pub(super) fn make_way(&mut self, channel: &ChannelId) {
+        let Some(lane) = self.lanes.remove(channel) else { return };
+        let refused = lane.row.parked.unwrap_or_default();
+        for (at, held) in lane.queue.into_iter().enumerate() {
+            let key = held.record.key.clone();
+            let standing = if at == 0 && lane.doubt != Doubt::None {
+                let why = format!("refused, but an earlier attempt may have arrived: {refused}");
+                self.tell(Told::Unknown(key.clone(), why.clone()));
+                Standing::Unknown(why)
+            } else {
+                Standing::Parked(refused.clone())
+            };
+            self.commits.add(Change::Ended { key, standing: standing.clone(), generation: self.generation });
+            self.trouble(held.record, standing);
+        }
+        self.timers.stop(&Timer::Lane(channel.clone()));
+        self.commits.add(Change::Forget(channel.clone()));
     }
 
     /// A batch is stored: messages whose end was in it leave their lanes.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::*;
 use super::world::*;
-use crate::chat::{Button, Draft, Look, SendError};
+use crate::chat::{Button, Draft, Look, Scope, SendError};
 use crate::limits;
 
 fn later() -> Fate {
@@ -160,6 +160,48 @@ fn with_all_lanes_at_work_no_more_of_a_transcript_is_read() {
     world.entries_in("another", 100, S, &["hello"]);
     assert_eq!(world.told, [Told::NoLane(channel("another"))]);
     assert!(!world.store.cursors.values().any(|cursor| &**cursor == "101"));
+}
+
+#[test]
+fn a_channel_that_refuses_gives_way_where_every_lane_is_taken_and_what_waited_there_is_kept_as_refused() {
+    let mut world = World::new();
+    let no =
+        SendError::Permanent { scope: Scope::Channel, code: "50001".to_owned(), text: "Missing Access".to_owned() };
+    for n in 0..limits::OUTBOX_LANES as u64 {
+        world.fates.push_back(Fate::Refused(no.clone()));
+        world.entries_in(&format!("c{n}"), n, S, &[&format!("for c{n}")]);
+    }
+    assert!(world.outbox.takes(&channel("another")));
+    world.told.clear();
+    world.entries_in("another", 100, S, &["hello"]);
+    assert_eq!((world.service.texts(), &world.told), (vec!["hello"], &vec![]));
+    let view = world.outbox.snapshot(world.now);
+    assert_eq!((view.lanes.len(), view.depth), (limits::OUTBOX_LANES - 1, limits::OUTBOX_LANES - 1));
+    let kept: Vec<_> = view.troubles.iter().map(|kept| (kept.channel.as_str(), kept.unknown, &*kept.reason)).collect();
+    assert_eq!(kept, [("c0", false, "Missing Access (50001)")]);
+    world.die();
+    world.give(Input::Retry { channel: Some(channel("c0")), unknown: false });
+    assert_eq!(world.service.texts(), ["hello", "for c0"]);
+}
+
+#[test]
+fn what_may_have_arrived_before_its_channel_refused_is_unknown_when_that_gives_way() {
+    let mut world = World::new();
+    let no =
+        SendError::Permanent { scope: Scope::Channel, code: "50001".to_owned(), text: "Missing Access".to_owned() };
+    world.fates.push_back(Fate::RequestLost);
+    world.entries_in("c0", 0, S, &["one"]);
+    for n in 1..limits::OUTBOX_LANES as u64 {
+        world.fates.push_back(Fate::Refused(no.clone()));
+        world.entries_in(&format!("c{n}"), n, S, &["hello"]);
+    }
+    world.fates.push_back(Fate::Refused(no));
+    world.pass(S * 2);
+    world.told.clear();
+    world.entries_in("another", 100, S, &["hello"]);
+    let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
+    let why = "refused, but an earlier attempt may have arrived: Missing Access (50001)";
+    assert_eq!(world.told, [Told::Unknown(key, why.to_owned())]);
 }
 
 #[test]
