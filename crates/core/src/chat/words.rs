@@ -122,6 +122,8 @@ pub enum SendError {
     },
     /// It may be there or not; in plain words.
     Unknown(String),
+    /// It may be there or not, and the service neither knows it again nor can be asked; in plain words.
+    Lost(String),
     /// It is certainly not there and may go later; in plain words.
     Later(String),
 }

@@ -90,7 +90,7 @@ async fn place(backend: &dyn ChannelBackend, invite: &Option<String>, name: &str
             Check::failed(name, text).advise(format!("is that the channel's id, and was the bot invited there{how}"))
         }
         Err(SendError::Limited { .. }) => Check::failed(name, "the service wants fewer requests").advise("try again"),
-        Err(SendError::Unknown(why) | SendError::Later(why)) => {
+        Err(SendError::Unknown(why) | SendError::Lost(why) | SendError::Later(why)) => {
             Check::failed(name, why).advise("it may pass by itself: try again")
         }
     }

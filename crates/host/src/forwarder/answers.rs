@@ -185,7 +185,7 @@ impl Shell {
                     _ => DeskError::Parked(format!("{text} ({code})")),
                 },
                 SendError::Limited { .. } => DeskError::Later("the service asks for a pause".to_owned()),
-                SendError::Unknown(why) | SendError::Later(why) => DeskError::Later(why),
+                SendError::Unknown(why) | SendError::Lost(why) | SendError::Later(why) => DeskError::Later(why),
             });
             let _ = reply.send(examined);
             Event::Done

@@ -268,7 +268,7 @@ impl Shell {
                 let wait = match backend.edit(&channel, &message, &text).await {
                     Ok(()) | Err(SendError::Permanent { .. }) => break,
                     Err(SendError::Limited { after }) => after.min(limits::OUTBOX_RETRY_MAX),
-                    Err(SendError::Unknown(_) | SendError::Later(_)) => limits::OUTBOX_RETRY_MIN,
+                    Err(SendError::Unknown(_) | SendError::Lost(_) | SendError::Later(_)) => limits::OUTBOX_RETRY_MIN,
                 };
                 tokio::time::sleep(wait).await;
             }

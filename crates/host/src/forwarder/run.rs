@@ -429,7 +429,7 @@ impl Shell {
             // Nobody writes where the bot may not look any more.
             Err(SendError::Permanent { .. }) => Some(Ok(T::default())),
             Err(SendError::Limited { .. }) => Some(Err("the service asks for a pause".to_owned())),
-            Err(SendError::Unknown(why) | SendError::Later(why)) => Some(Err(why)),
+            Err(SendError::Unknown(why) | SendError::Lost(why) | SendError::Later(why)) => Some(Err(why)),
         }
     }
 

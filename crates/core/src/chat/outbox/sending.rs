@@ -95,6 +95,7 @@ impl Outbox {
                 self.last_sent = Some(now.boot);
                 self.end(&channel, Standing::Sent(message.clone()), Some(message));
             }
+            Err(SendError::Lost(why)) => self.end(&channel, Standing::Unknown(why), None),
             Err(error) => {
                 if let (SendError::Unknown(_), Some(lane)) = (&error, self.lanes.get_mut(&channel)) {
                     lane.doubt = lane.doubt.unknown(since);
@@ -233,7 +234,7 @@ impl Outbox {
             SendError::Limited { after } => {
                 ("the service asks for a pause".to_owned(), Some(after.min(limits::CHANNEL_AFTER_MAX)), true)
             }
-            SendError::Unknown(why) | SendError::Later(why) => (why, None, false),
+            SendError::Unknown(why) | SendError::Lost(why) | SendError::Later(why) => (why, None, false),
         };
         lane.tries += u32::from(!limited);
         let tries = lane.tries;

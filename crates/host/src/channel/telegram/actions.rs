@@ -1,6 +1,6 @@
 //! What the bot does: it posts, changes, shows signs, and fetches files.
 
-use holdfast_core::chat::{ChannelId, Draft, MessageId, Scope, SendError};
+use holdfast_core::chat::{ChannelId, Draft, MessageId, SendError};
 use holdfast_core::limits;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ struct Chat {
 const ANSWER: usize = 200;
 
 impl Telegram {
-    async fn post(&self, draft: &Draft) -> Result<MessageId, SendError> {
+    pub(super) async fn post(&self, draft: &Draft) -> Result<MessageId, SendError> {
         let mut body = Conversation::read(&draft.channel)?.body();
         says(&mut body, &draft.text);
         if let Some(id) = answered::<i64>(draft) {
@@ -43,28 +43,13 @@ impl Telegram {
             let row: Vec<_> = draft.buttons.iter().map(|b| json!({"text": b.label, "callback_data": b.id})).collect();
             body["reply_markup"] = json!({"inline_keyboard": [row]});
         }
-        let sent: Sent = self.call("sendMessage", body, limits::CHANNEL_SEND).await.map_err(Refused::not_sent)?;
-        message_id(sent.message_id).ok_or_else(|| SendError::Unknown("Telegram named no message".into()))
-    }
-
-    /// The second attempt at a message that may be there would post it twice.
-    pub(super) async fn post_once(&self, draft: &Draft) -> Result<MessageId, SendError> {
-        if self.doubted.lock().contains(&draft.nonce) {
-            return Err(SendError::Permanent {
-                scope: Scope::Message,
-                code: String::new(),
-                text: "it may have been posted, and Telegram cannot be asked".into(),
-            });
-        }
-        let result = self.post(draft).await;
-        if let Err(SendError::Unknown(_)) = result {
-            let mut doubted = self.doubted.lock();
-            doubted.push_back(draft.nonce.clone());
-            if doubted.len() > limits::OUTBOX_LANES {
-                doubted.pop_front();
-            }
-        }
-        result
+        let sent: Sent =
+            self.call("sendMessage", body, limits::CHANNEL_SEND).await.map_err(|why| match why.not_sent() {
+                // The second attempt at a message that may be there would post it twice.
+                SendError::Unknown(why) => SendError::Lost(why),
+                why => why,
+            })?;
+        message_id(sent.message_id).ok_or_else(|| SendError::Lost("Telegram named no message".into()))
     }
 
     pub(super) async fn change(&self, channel: &ChannelId, message: &MessageId, text: &str) -> Result<(), SendError> {

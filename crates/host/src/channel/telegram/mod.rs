@@ -47,8 +47,6 @@ pub struct Telegram {
     name: Mutex<Option<String>>,
     /// The last clicks.
     clicks: Mutex<VecDeque<String>>,
-    /// Nonces of the last messages of which nobody knows whether they were sent.
-    doubted: Mutex<VecDeque<String>>,
 }
 
 impl fmt::Debug for Telegram {
@@ -82,8 +80,8 @@ impl Telegram {
     pub fn new(token: SecretString, base_url: Option<&Url>) -> Result<Telegram, BadChannel> {
         let bot = bot_of(token.expose_secret()).ok_or(NO_TOKEN)?.to_owned();
         let base = super::address(base_url, API)?;
-        let (name, clicks, doubted) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Telegram { http: Http::new("Telegram", &base)?, base, token, bot, name, clicks, doubted })
+        let (name, clicks) = (Mutex::default(), Mutex::default());
+        Ok(Telegram { http: Http::new("Telegram", &base)?, base, token, bot, name, clicks })
     }
 
     /// The bot's id.
@@ -198,7 +196,7 @@ impl ChannelBackend for Telegram {
     }
 
     fn send<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<MessageId, SendError>> {
-        self.post_once(draft).boxed()
+        self.post(draft).boxed()
     }
 
     fn edit<'a>(

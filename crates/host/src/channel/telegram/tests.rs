@@ -229,15 +229,14 @@ async fn a_message_goes_with_its_answer_buttons_and_topic_and_is_changed() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_posted_is_never_posted_again() {
+async fn what_may_have_been_posted_is_told_as_lost_and_posted_again_when_it_is_wanted() {
     let (service, bot) = stand().await;
     service.cut("sendMessage");
-    assert!(matches!(bot.send(&draft("7", "one")).await, Err(SendError::Unknown(_))));
-    let again = bot.send(&draft("7", "one")).await.unwrap_err();
-    assert!(matches!(again, SendError::Permanent { scope: Scope::Message, .. }), "{again:?}");
+    assert!(matches!(bot.send(&draft("7", "one")).await, Err(SendError::Lost(_))));
     bot.send(&draft("7", "two")).await.unwrap();
+    bot.send(&draft("7", "one")).await.unwrap();
     let texts: Vec<_> = service.seen().posts.into_iter().map(|post| post.text).collect();
-    assert_eq!(texts, ["one", "two"]);
+    assert_eq!(texts, ["one", "two", "one"]);
     assert_eq!(bot.posted(&channel("7"), None, PATIENCE).await, Ok(None));
 }
 
@@ -258,7 +257,7 @@ async fn refusals_of_a_message_are_told_apart() {
     let limited = bot.send(&draft("7", "x")).await;
     assert_eq!(limited, Err(SendError::Limited { after: Duration::from_secs(7) }));
     service.refuse(Some((502, None)));
-    assert!(matches!(bot.send(&draft("7", "y")).await, Err(SendError::Unknown(_))));
+    assert!(matches!(bot.send(&draft("7", "y")).await, Err(SendError::Lost(_))));
     service.refuse(Some((401, None)));
     assert_eq!(scope("7", "z").await, Scope::Seat);
 }
