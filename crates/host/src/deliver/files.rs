@@ -26,7 +26,9 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// What had its time goes at once, and later when [`Files::sweep`] is called. Blocks.
     pub(super) fn open(folder: PathBuf) -> Files {
+        remove_old(&folder, SystemTime::now(), limits::FILES_KEPT, limits::FILES_ROOM);
         Files { folder, swept: Mutex::default(), voice: voice::Turn::default() }
     }
 
@@ -87,7 +89,7 @@ impl Files {
     }
 
     /// Removes what had its time, now and then, and beside everything else.
-    fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         let mut swept = self.swept.lock();
         if swept.is_some_and(|at| at.elapsed() < limits::FILES_SWEEP) {
             return;

@@ -136,6 +136,11 @@ impl Courier {
         self.files.prepare(backend, &self.programs, voice, message).await
     }
 
+    /// Removes files of messages that had their time, now and then, and beside everything else.
+    pub fn sweep(&self) {
+        self.files.sweep();
+    }
+
     /// Ends every program it started, and waits for that.
     pub async fn close(&self) {
         self.programs.close().await;

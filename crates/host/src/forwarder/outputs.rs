@@ -133,6 +133,10 @@ impl Shell {
         use inbox::Output;
         match output {
             Output::Commit { ticket, generation: _, changes } => {
+                if changes.contains(&inbox::Change::Prune) {
+                    // Files of messages have their time as the messages do.
+                    self.courier.sweep();
+                }
                 let events = self.events.clone();
                 self.store.inbox(changes, move |made| _ = events.send(Event::InboxCommitted(ticket, made)));
             }

@@ -188,3 +188,14 @@ fn the_oldest_files_make_room() {
     crate::deliver::files::remove_old(&bench.path("files"), now, Duration::from_secs(60), 20);
     assert_eq!(names(&bench), ["1", "2"]);
 }
+
+#[tokio::test]
+async fn what_had_its_time_goes_with_the_next_holder() {
+    let bench = Bench::new();
+    let (old, new) = (bench.path("files/old.png"), bench.path("files/new.png"));
+    let long_ago = std::time::SystemTime::now() - limits::FILES_KEPT - Duration::from_secs(60);
+    std::fs::File::create(&old).unwrap().set_modified(long_ago).unwrap();
+    std::fs::File::create(&new).unwrap();
+    Courier::open(bench.folder.path(), Offers::default()).unwrap();
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}

@@ -1,6 +1,6 @@
 //! What the timeline gets: each once, when it happens.
 
-use holdfast_core::chat::{Scope, SendError};
+use holdfast_core::chat::{Scope, SendError, Ticket, inbox};
 
 use super::*;
 
@@ -42,4 +42,21 @@ async fn a_message_that_is_refused_is_noticed_and_the_next_is_posted() {
     seat.service.until("the next", |world| world.posts.len() == 1).await;
     let noticed = (ChannelNotice::Refused, "a message is refused: Invalid Form Body (50035)".to_owned());
     assert_eq!(*seat.noticed.lock(), [noticed]);
+}
+
+#[tokio::test]
+async fn files_of_messages_go_when_they_had_their_time_though_nobody_sends_another() {
+    let mut seat = Seat::new();
+    let mut shell = seat.shell().await;
+    let file = seat.folder.path().join("seat/files/old.png");
+    let long_ago = std::time::SystemTime::now() - limits::FILES_KEPT - Duration::from_secs(60);
+    std::fs::File::create(&file).unwrap().set_modified(long_ago).unwrap();
+    let (now, changes) = (shell.turns.now(), vec![inbox::Change::Prune]);
+    shell.inbox_output(now, inbox::Output::Commit { ticket: Ticket(1), generation: 1, changes });
+    let gone = async {
+        while file.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the end of a file", gone).await;
 }
