@@ -88,6 +88,11 @@ impl Outbox {
             chunk += 1;
         }
         self.shorten(now, &draft.channel);
+        if !draft.buttons.is_empty()
+            && let Some(lane) = self.lanes.get_mut(&draft.channel)
+        {
+            lane.hurry(&key);
+        }
         self.out.push_back(Output::Changed);
     }
 

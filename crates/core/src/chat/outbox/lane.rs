@@ -132,6 +132,16 @@ impl Lane {
         if old().all(|held| held.record.skips > 0) { 0 } else { old().count() }
     }
 
+    /// The last that was put here goes before all that is not begun: somebody waits for an answer to it, and with nothing of a
+    /// transcript it has an order to keep.
+    pub fn hurry(&mut self, key: &Key) {
+        let begun = self.begun();
+        let last = self.queue.iter().rev().take_while(|held| held.record.key.same_entry(key)).count();
+        if begun + last <= self.queue.len() {
+            self.queue.make_contiguous()[begun..].rotate_right(last);
+        }
+    }
+
     /// How many of the first messages must not be left out: the first if it is under way or may be there, and the rest of
     /// an entry that people have begun to read.
     pub fn begun(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::*;
-use crate::chat::{CommitError, Draft, MessageId, Scope, SendError, Ticket};
+use crate::chat::{Button, CommitError, Draft, Look, MessageId, Scope, SendError, Ticket};
 
 fn refused(scope: Scope) -> Fate {
     Fate::Refused(SendError::Permanent { scope, code: "10003".to_owned(), text: "Unknown Channel".to_owned() })
@@ -113,6 +113,36 @@ fn a_message_that_the_channel_has_not_is_sent() {
     world.entries(0, S, &["one"]);
     world.pass(MIN * 5);
     assert_eq!((world.service.texts(), world.compares), (vec!["one"], 1));
+}
+
+#[test]
+fn what_a_service_lost_that_cannot_be_asked_is_told_at_once_and_sent_again_when_a_person_wants_it() {
+    let mut world = World::new();
+    world.fates.push_back(Fate::Refused(SendError::Lost("no answer".to_owned())));
+    world.entries(0, S, &["one", "two"]);
+    let key = Key { source: source(), start: 0, end: 1, chunk: 0 };
+    assert_eq!((world.service.texts(), &world.told), (vec!["two"], &vec![Told::Unknown(key, "no answer".to_owned())]));
+    world.give(Input::Retry { channel: None, unknown: true });
+    assert_eq!((world.service.texts(), world.compares), (vec!["two", "one"], 0));
+}
+
+#[test]
+fn what_waits_for_an_answer_goes_before_what_has_not_begun() {
+    let mut world = World::new();
+    world.entries(0, S, &["0", "1", "2", "3", "4", "5", "6"]);
+    let button = Button { id: "ask:1:allow".to_owned(), label: "Allow".to_owned(), look: Look::Good };
+    let draft = |text: &str, buttons| Draft {
+        channel: channel("c1"),
+        text: text.to_owned(),
+        nonce: String::new(),
+        reply_to: None,
+        buttons,
+    };
+    world.give(Input::Say { key: Key::single("reply:1"), draft: draft("reply", Vec::new()) });
+    world.give(Input::Say { key: Key::single("ask:1"), draft: draft("May I?", vec![button]) });
+    world.pass(MIN);
+    assert_eq!(world.service.texts(), ["0", "1", "2", "3", "4", "May I?", "5", "6", "reply"]);
+    assert_eq!(world.told, []);
 }
 
 #[test]
