@@ -95,6 +95,7 @@ limits! {
     TYPING_AGAIN: Duration = secs(8), "time", "How often typing is shown again; services show it for up to 10 s.";
     TYPING_AFTER_WORDS: Duration = secs(1), "time", "How long after its last words an agent that works on is shown typing; what it says within costs no such request.";
     TYPING_FOR: Duration = secs(600), "time", "How long typing is shown without a sign of work; many times TYPING_AGAIN.";
+    SIGNS_WAITING: usize = 256, "signs", "Typing and reactions that wait their turn; above, none is begun, and what was begun is still taken away.";
     SIGNS_CHANNELS: usize = 64, "channels", "Channels in which typing and reactions are kept.";
 
     ["Forwarder"]
@@ -112,6 +113,7 @@ limits! {
     FORWARDER_FINISH: Duration = millis(1500), "time", "How long at hand-over transcripts are read to their ends; what is not read by then is the next holder's.";
     FORWARDER_LEAVE: Duration = millis(3700), "time", "How long a hand-over waits for deliveries that are under way; less than SEAT_DRAIN.";
     FORWARDER_KEY_MAX: usize = 128, "bytes", "What an agent names its words by, so that they are not said twice.";
+    FORWARDER_ANSWERS: usize = 64, "answers", "Answers to clicks and commands that are under way; whoever clicks meanwhile sees that it failed.";
     FORWARDER_SAYS: usize = 64, "messages", "What agents say through a tool and is not stored yet; whoever says more is told to try again.";
     FORWARDER_CUT: Duration = secs(10), "time", "How long the seat waits for a forwarder that it ends; whatever is stuck by then finds that the seat is not its own any more.";
     FORWARDER_TEST: Duration = secs(20), "time", "How long a test message is waited for.";

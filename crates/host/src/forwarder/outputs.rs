@@ -198,7 +198,12 @@ impl Shell {
             .is_some_and(|source| matches!(source.config.deliver, Some(Delivery::Command | Delivery::Tmux)));
         let agent = match source {
             Some(source) => {
-                source.asked_in = Some(message.incoming.channel.clone());
+                let asked = &message.incoming.channel;
+                source.asked_in.retain(|channel| channel != asked);
+                source.asked_in.push(asked.clone());
+                if source.asked_in.len() > limits::SIGNS_CHANNELS {
+                    source.asked_in.remove(0);
+                }
                 source.agent.clone()
             }
             None => Ok(None),
@@ -283,6 +288,7 @@ impl Shell {
     /// Anybody can click, as often as they like.
     fn answer_click(&mut self, click: String, text: String) {
         let backend = Arc::clone(&self.post.backend);
+        let Ok(turn) = Arc::clone(&self.answering).try_acquire_owned() else { return };
         self.doing.spawn(async move {
             backend.answer(&click, &text).await;
             drop(turn);
@@ -292,8 +298,20 @@ impl Shell {
 
     /// One sign after another, so that a reaction that is taken away was put there before.
     fn sign(&mut self, sign: signs::Output) {
-        if matches!(sign, signs::Output::Typing(_)) && self.signing.len() >= limits::SIGNS_CHANNELS {
-            return;
+        use signs::Output;
+        let waiting = self.signing.len();
+        match &sign {
+            Output::Typing(_) if waiting >= limits::SIGNS_CHANNELS => return,
+            Output::React(..) if waiting >= limits::SIGNS_WAITING => return,
+            Output::Unreact(channel, message, sign) => {
+                let put = Output::React(channel.clone(), message.clone(), sign);
+                // What was not put there yet need not be taken away.
+                if let Some(at) = self.signing.iter().skip(1).position(|waits| *waits == put) {
+                    self.signing.remove(at + 1);
+                    return;
+                }
+            }
+            Output::Typing(_) | Output::React(..) => {}
         }
         self.signing.push_back(sign);
         if self.signing.len() == 1 {

@@ -16,7 +16,7 @@ use holdfast_core::line::one_line;
 use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 use holdfast_core::transcript::Bookmark;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +90,7 @@ pub(super) enum Phase {
     Finishing(Duration),
     /// What is prepared is sent; since the hand-over began.
     Draining(Duration),
-    /// Only deliveries that are under way are waited for.
+    /// Only deliveries that are under way are waited for, and reactions that are still taken away.
     Drained(Duration),
 }
 
@@ -126,6 +126,8 @@ pub(super) struct Shell {
     pub last_sent: BTreeMap<ChannelId, UnixMs>,
     /// Signs that are not given yet; one is given at a time.
     pub signing: VecDeque<signs::Output>,
+    /// Room for answers to clicks.
+    pub answering: Arc<Semaphore>,
     pub sending: usize,
     /// Deliveries that a hand-over waits for.
     pub giving: usize,
@@ -225,6 +227,7 @@ impl Shell {
             skipped: BTreeMap::new(),
             last_sent: BTreeMap::new(),
             signing: VecDeque::new(),
+            answering: Arc::new(Semaphore::new(limits::FORWARDER_ANSWERS)),
             sending: 0,
             giving: 0,
             given: BTreeMap::new(),
@@ -473,7 +476,8 @@ impl Shell {
                 }
             }
             Phase::Drained(since)
-                if (self.giving == 0 && self.inbox.is_stored()) || late(since, limits::FORWARDER_LEAVE) =>
+                if (self.giving == 0 && self.inbox.is_stored() && self.signing.is_empty())
+                    || late(since, limits::FORWARDER_LEAVE) =>
             {
                 self.over.get_or_insert(News::Drained);
             }

@@ -36,8 +36,8 @@ pub(super) struct Source {
     pub agent: Result<Option<Arc<dyn Agent>>, String>,
     /// The session that writes its transcript.
     pub session: Arc<Mutex<Option<String>>>,
-    /// Where its agent was asked last: a thread of its channel, perhaps.
-    pub asked_in: Option<ChannelId>,
+    /// Where its agent was asked since it was last done, and where last: threads of its channel, perhaps.
+    pub asked_in: Vec<ChannelId>,
     /// Why nothing is followed.
     pub trouble: Option<String>,
     /// Lines of its transcripts that were too long or could not be read, in this holder's life.
@@ -171,7 +171,7 @@ impl Shell {
                 channel: None,
                 agent: Ok(None),
                 session: Arc::default(),
-                asked_in: None,
+                asked_in: Vec::new(),
                 trouble: None,
                 unread: 0,
                 gaps: 0,

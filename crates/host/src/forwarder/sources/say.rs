@@ -51,7 +51,12 @@ impl Shell {
             None => None,
         };
         if let Some(sign) = signs {
-            if let Some(thread) = source.asked_in.clone().filter(|thread| *thread != channel) {
+            // It works where it was asked last, and when it is done it is so wherever it was asked.
+            let earlier = source.asked_in.len().saturating_sub(1);
+            let done = if turns.last() == Some(&Turn::Ended) { earlier } else { 0 };
+            let last = source.asked_in.last().cloned();
+            let asked: Vec<ChannelId> = source.asked_in.drain(..done).chain(last).collect();
+            for thread in asked.into_iter().filter(|thread| *thread != channel) {
                 self.signs.handle(now, sign(thread));
             }
             self.signs.handle(now, sign(channel.clone()));

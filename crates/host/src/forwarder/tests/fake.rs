@@ -21,6 +21,10 @@ pub struct Service {
     world: watch::Sender<World>,
     /// A message is posted, and its answer never comes.
     pub hangs: AtomicBool,
+    /// Reactions take a while.
+    pub slow: AtomicBool,
+    /// The next message keeps its thread until the other end of this is gone.
+    pub blocks: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
     /// Refusals of what comes next.
     pub refusals: Mutex<Vec<SendError>>,
     pub resets: AtomicUsize,
@@ -51,6 +55,8 @@ impl Default for Service {
         Service {
             world: watch::Sender::new(World::default()),
             hangs: AtomicBool::new(false),
+            slow: AtomicBool::new(false),
+            blocks: Mutex::default(),
             refusals: Mutex::default(),
             resets: AtomicUsize::new(0),
             missed: Mutex::default(),
@@ -149,7 +155,13 @@ impl ChannelBackend for Service {
     }
 
     fn react<'a>(&'a self, _: &'a ChannelId, message: &'a MessageId, sign: &'a str, there: bool) -> BoxFuture<'a, ()> {
-        async move { self.done(format!("{} {message} {sign}", if there { "react" } else { "unreact" })) }.boxed()
+        async move {
+            if self.slow.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            self.done(format!("{} {message} {sign}", if there { "react" } else { "unreact" }));
+        }
+        .boxed()
     }
 
     fn answer<'a>(&'a self, click: &'a str, text: &'a str) -> BoxFuture<'a, ()> {

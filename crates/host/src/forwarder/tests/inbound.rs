@@ -189,3 +189,33 @@ async fn a_message_has_its_reactions_and_loses_them_when_the_agent_is_done() {
     let done = "unreact 000000007 🛠️";
     seat.service.until("the end", |world| world.done.iter().any(|d| d == done)).await;
 }
+
+#[tokio::test]
+async fn no_reaction_stays_where_the_agent_was_asked_in_several_places_or_its_holder_leaves() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    let within = |n: u64, thread: &str| Incoming {
+        channel: channel(thread),
+        parent: Some(channel("c1")),
+        ..message(n, "go on")
+    };
+    for (n, thread) in [(1, "t1"), (2, "t2")] {
+        seat.hear(Event::Message(Box::new(within(n, thread)), None)).await;
+        assert_eq!(take(&seat).await, "go on");
+    }
+    let ended = said("done").replace(r#""role":"assistant""#, r#""role":"assistant","stop_reason":"end_turn""#);
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(seat.transcript()).unwrap();
+    file.write_all(ended.as_bytes()).unwrap();
+    let stays = |world: &fake::World| {
+        let put = world.done.iter().filter(|done| done.starts_with("react ")).count();
+        put - world.done.iter().filter(|done| done.starts_with("unreact ")).count()
+    };
+    let both = |world: &fake::World| world.done.iter().filter(|done| done.starts_with("react ")).count() >= 2;
+    seat.service.until("no reaction", |world| both(world) && stays(world) == 0).await;
+    seat.hear(Event::Message(Box::new(message(3, "and on")), None)).await;
+    assert_eq!(take(&seat).await, "and on");
+    seat.service.until("a reaction", |world| stays(world) == 1).await;
+    seat.service.slow.store(true, std::sync::atomic::Ordering::Relaxed);
+    seat.leave().await;
+    assert_eq!(stays(&seat.service.world()), 0);
+}
