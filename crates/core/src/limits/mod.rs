@@ -363,6 +363,8 @@ limits! {
     SEAT_RESERVED: Duration = secs(10), "time", "How long a seat that was let go is kept for who asked for it.";
     SEAT_RETRY: Duration = millis(200), "time", "How often a claimer looks for the lock again; many times within SEAT_RESERVED.";
     SEAT_LOOK: Duration = secs(1), "time", "How often a holder looks whether the seat is still its own, and everybody else who holds it.";
+    SEAT_NOTICES: usize = 256, "notices", "What the timeline shall get and the seat has not taken in yet; more is in the log only.";
+    DISK_WAIT: Duration = secs(1), "time", "How long a question about a path that people or agents named waits for its disk.";
     SEAT_DISK: Duration = secs(5), "time", "How long the disk of a seat's folder may take to answer; then whatever was wanted of it is tried again later.";
     SEAT_BACKOFF_MIN: Duration = secs(2), "time", "First wait before the chat service, or a seat's disk that is full, is tried again; doubles, and half of it is jitter.";
     SEAT_BACKOFF_MAX: Duration = secs(60), "time", "Longest wait before either is tried again.";

@@ -1,15 +1,18 @@
 //! The seat's task: turns what the machine says into I/O, and everything that happens into inputs.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use holdfast_core::id::SeatId;
 use holdfast_core::limits;
 use holdfast_core::seat::{
     Advert, Answer, Ask, ConnId, Failed, Heard, Input, Look, Output, PeerId, Seat, Taker, Unusable, Want,
 };
-use holdfast_core::status::{ForwarderStatus, SeatState};
+use holdfast_core::status::{ChannelNotice, ForwarderStatus, SeatState};
 use holdfast_core::time::Now;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -40,6 +43,8 @@ pub(super) enum Event {
     /// The holder's process, as the system names it, for the question of this number.
     Reached(u64, Option<u32>),
     Heard(u64, Heard),
+    #[cfg(test)]
+    Defect,
     Close,
 }
 
@@ -73,6 +78,8 @@ pub(super) struct Run {
     /// The question that is under way, and who was reached by it.
     asking: Option<(u64, AbortHandle)>,
     reached: Option<u32>,
+    /// How many notices wait among the events.
+    pub(super) notices: Arc<AtomicUsize>,
     pub(super) events: mpsc::WeakUnboundedSender<Event>,
     known: Vec<oneshot::Sender<()>>,
     pub(super) shown: Shown,
@@ -107,6 +114,7 @@ pub(super) fn spawn(options: SeatOptions, hub: Arc<StatusHub>) -> SeatHandle {
         stranger: None,
         asking: None,
         reached: None,
+        notices: Arc::default(),
         // Without a handle nobody can want the seat.
         events: events.downgrade(),
         known: Vec::new(),
@@ -126,6 +134,48 @@ impl Run {
         mut asked: mpsc::Receiver<Asked>,
         mut view: watch::Receiver<Arc<ForwarderStatus>>,
     ) {
+        let mut pause = limits::SEAT_BACKOFF_MIN;
+        while AssertUnwindSafe(self.serve_all(&mut inbox, &mut asked, &mut view)).catch_unwind().await.is_err() {
+            // A defect: nothing of what it was doing can be gone on with.
+            tracing::error!("the seat's task failed unexpectedly and begins anew");
+            self.shown.noticed(ChannelNotice::Failed, "it failed unexpectedly and begins anew");
+            self.begin_anew().await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(limits::SEAT_BACKOFF_MAX);
+        }
+        self.cut().await;
+        if let Some((_, asking)) = self.asking {
+            asking.abort();
+        }
+    }
+
+    /// Lets go of everything, and wants the seat if it was wanted.
+    async fn begin_anew(&mut self) {
+        let want = match self.machine.state() {
+            SeatState::Claiming | SeatState::Connecting | SeatState::Serving => Some(Want::IfVacant),
+            SeatState::Standby => Some(Want::Wait),
+            SeatState::Off | SeatState::Draining | SeatState::Failed => None,
+        };
+        self.cut().await;
+        self.hang_up();
+        (self.door, self.advert) = (None, None);
+        self.peers.clear();
+        self.disk.finish(Folder::abandon).await;
+        let now = self.turns.now();
+        self.machine = Seat::new(now, rand::random());
+        if let Some(want) = want {
+            self.machine.handle(now, Input::Want(want));
+        }
+        self.publish(now).await;
+    }
+
+    /// Until nobody can want the seat any more.
+    async fn serve_all(
+        &mut self,
+        inbox: &mut mpsc::UnboundedReceiver<Event>,
+        asked: &mut mpsc::Receiver<Asked>,
+        view: &mut watch::Receiver<Arc<ForwarderStatus>>,
+    ) {
         let mut config = self.means.config.clone();
         loop {
             let now = self.turn().await;
@@ -133,7 +183,7 @@ impl Run {
             let wait = self.machine.poll_timeout(now).unwrap_or(limits::SHELL_TURN_MAX).min(limits::SHELL_TURN_MAX);
             tokio::select! {
                 event = inbox.recv() => match event {
-                    None | Some(Event::Close) => break,
+                    None | Some(Event::Close) => return,
                     Some(event) => {
                         // What is overdue goes first: after a freeze the seat is looked at before anything is believed.
                         let now = self.turn().await;
@@ -149,10 +199,6 @@ impl Run {
                 Ok(()) = config.changed() => {}
                 () = tokio::time::sleep(wait) => {}
             }
-        }
-        self.cut().await;
-        if let Some((_, asking)) = self.asking {
-            asking.abort();
         }
     }
 
@@ -201,6 +247,8 @@ impl Run {
                 }
                 return;
             }
+            #[cfg(test)]
+            Event::Defect => panic!("a defect"),
             Event::Heard(..) | Event::Close => return,
         };
         self.machine.handle(now, input);

@@ -1,7 +1,10 @@
 //! What serves while the seat is held: the connection, and the forwarder behind it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use futures_util::FutureExt as _;
 use holdfast_core::limits;
 use holdfast_core::seat::{ConnId, Failed, Input, Look};
 use holdfast_core::time::Now;
@@ -25,12 +28,23 @@ impl Run {
     pub(super) fn connect(&mut self, conn: ConnId) {
         let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
         let (hears, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
-        let task = tokio::spawn(stay_connected(backend, conn, hears, events));
+        let told = events.clone();
+        let connected = AssertUnwindSafe(stay_connected(backend, conn, hears, events)).catch_unwind();
+        let task = tokio::spawn(async move {
+            // Without a word the seat would go on as if it heard.
+            if connected.await.is_err() {
+                let why = Failed::ForNow { reason: "the connection failed unexpectedly".into(), after: None };
+                tell(&told, Event::Lost(conn, why));
+            }
+        });
         self.conn = Some(Conn { id: conn, task, heard: Some(heard) });
     }
 
     /// What a forwarder says, as far as it concerns the seat.
     pub(super) async fn news(&mut self, now: Now, number: u64, news: News) -> Option<Input> {
+        if matches!(news, News::Noticed(..)) {
+            self.notices.fetch_sub(1, Ordering::Relaxed);
+        }
         self.forwarder.as_ref().filter(|(current, _)| *current == number)?;
         match news {
             News::Drained => {
@@ -83,13 +97,21 @@ impl Run {
             return Some(Input::Opened(conn, Ok(())));
         }
         self.minted += 1;
-        let (number, events) = (self.minted, self.events.clone());
+        let (number, events, notices) = (self.minted, self.events.clone(), Arc::clone(&self.notices));
         let post = Post {
             backend: Arc::clone(&self.backend),
             folder: self.disk.path().to_path_buf(),
             generation,
             holds: Arc::new(self.disk.holds(generation)),
-            told: Arc::new(move |news| tell(&events, Event::Forwarder(number, news))),
+            told: Arc::new(move |news| {
+                // Of all that is told only this comes as often as messages do, and nothing hangs on it.
+                let lossy = matches!(news, News::Noticed(..));
+                if lossy && notices.fetch_add(1, Ordering::Relaxed) >= limits::SEAT_NOTICES {
+                    notices.fetch_sub(1, Ordering::Relaxed);
+                    return;
+                }
+                tell(&events, Event::Forwarder(number, news));
+            }),
         };
         self.opening = Some(conn);
         self.forwarder = Some((number, Forwarder::open(post, self.means.clone())));

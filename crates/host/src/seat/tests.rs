@@ -1,7 +1,7 @@
 //! One seat on a disk that fails.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -28,6 +28,8 @@ struct Service {
     logins: AtomicUsize,
     /// Connections that stand.
     listening: AtomicUsize,
+    /// The next one fails in a way that nobody thought of.
+    breaks: AtomicBool,
 }
 
 /// One of them.
@@ -58,6 +60,7 @@ impl ChannelBackend for Service {
         let stands = Stands(self);
         async move {
             let _stands = stands;
+            assert!(!self.breaks.swap(false, Ordering::SeqCst), "nobody thought of this");
             std::future::pending::<Failed>().await
         }
         .boxed()
@@ -306,4 +309,28 @@ async fn the_timeline_has_what_happened_to_the_seat_once_each() {
     let (entries, _) = stage.hub.steps(0);
     assert!(entries[2].summary.as_deref().unwrap().ends_with("it is a symbolic link"), "{entries:?}");
     assert_eq!((entries[2].call.as_ref(), &*entries[2].tool), (None, "channel"));
+}
+
+#[tokio::test]
+async fn a_connection_that_fails_unexpectedly_is_made_anew() {
+    let stage = Stage::new();
+    stage.service.breaks.store(true, Ordering::SeqCst);
+    stage.seat.want(Want::IfVacant).await;
+    let status = stage.until("why it is lost", |s| s.reason.is_some()).await;
+    assert_eq!(status.reason.as_deref(), Some("the connection failed unexpectedly"));
+    stage.serves().await;
+    assert_eq!((stage.logins(), stage.service.listening.load(Ordering::SeqCst)), (2, 1));
+}
+
+#[tokio::test]
+async fn a_seat_whose_task_fails_unexpectedly_lets_go_and_takes_it_anew() {
+    let stage = Stage::new();
+    stage.seat.want(Want::IfVacant).await;
+    assert_eq!(stage.serves().await.generation, 1);
+    stage.seat.events.send(Event::Defect).unwrap();
+    let status = stage.until("another life", |s| s.state == SeatState::Serving && s.generation == 2).await;
+    assert_eq!(status.reason, None);
+    assert_eq!(stage.noticed(), [ChannelNotice::Acquired, ChannelNotice::Failed, ChannelNotice::Acquired]);
+    stage.seat.release().await;
+    stage.until("its end", |s| s.state == SeatState::Off).await;
 }
