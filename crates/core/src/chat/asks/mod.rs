@@ -12,6 +12,7 @@ mod tests;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::commits::Step;
 use super::outbox::Key;
@@ -22,6 +23,17 @@ use crate::redact::redact;
 
 pub use machine::Asks;
 
+/// The name of a tool as it is shown and by which it is allowed: a long one is cut, and ends with what tells it from others
+/// that begin alike.
+pub fn tool(name: &str) -> String {
+    if name.chars().count() <= limits::INBOX_NAME_MAX {
+        return name.to_owned();
+    }
+    let digest: String = Sha256::digest(name).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let beginning: String = name.chars().take(limits::INBOX_NAME_MAX - digest.len() - 1).collect();
+    format!("{beginning}…{digest}")
+}
+
 /// What a prompt asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
@@ -29,7 +41,7 @@ pub struct Ask {
     pub request: String,
     /// Where: the channel to which the agent that asks is bound.
     pub channel: ChannelId,
-    /// The tool that wants to run.
+    /// The tool that wants to run, by a name as [`tool`] gives it.
     pub tool: String,
     /// What it is for.
     pub description: String,

@@ -373,3 +373,13 @@ fn prompts_and_what_is_kept_of_them_are_bounded() {
     let out = world.give(Input::Ask { request: long.clone(), ask: Some(Ask { request: long.clone(), ..ask() }) });
     assert_eq!(out, [Output::CannotAsk(long)]);
 }
+
+#[test]
+fn tools_whose_long_names_begin_alike_have_different_names() {
+    let long = format!("mcp__{}", "plugin_".repeat(9));
+    let (one, other) = (tool(&format!("{long}read")), tool(&format!("{long}write")));
+    assert_eq!((one.chars().count(), other.chars().count()), (limits::INBOX_NAME_MAX, limits::INBOX_NAME_MAX));
+    assert_ne!(one, other);
+    assert!(one.starts_with("mcp__plugin_plugin_") && one.contains('…'), "{one}");
+    assert_eq!(tool("Bash"), "Bash");
+}

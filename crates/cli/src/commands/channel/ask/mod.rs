@@ -60,7 +60,7 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
         at,
         again: false,
         request: request.clone(),
-        tool: hook.tool_name.chars().take(limits::INBOX_NAME_MAX).collect(),
+        tool: asks::tool(&hook.tool_name),
         description: description.chars().take(8 * limits::ASK_DESCRIPTION_MAX).collect(),
         preview,
         left_out,
