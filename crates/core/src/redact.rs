@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
 /// Stands where a secret was.
 pub const HIDDEN: &str = "[hidden]";
 
@@ -58,6 +61,9 @@ const BEGINNINGS: [&str; 28] = [
 /// A token of a known beginning is at least this long.
 const TOKEN_MIN: usize = 16;
 
+/// Stands before number and secret of a webhook.
+const WEBHOOK: &str = "/webhooks/";
+
 const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
 const KEY_NAME: &str = "PRIVATE KEY";
@@ -74,6 +80,8 @@ pub fn redact(text: &str) -> String {
             word(rest)
         } else if let Some(after) = rest.strip_prefix("://") {
             (3, user(after))
+        } else if let Some(secret) = webhook(rest) {
+            secret
         } else {
             (c.len_utf8(), 0)
         };
@@ -115,6 +123,9 @@ fn word(text: &str) -> (usize, usize) {
     let name = &text[..run(text, is_word)];
     if name.len() >= TOKEN_MIN && BEGINNINGS.iter().any(|b| name.starts_with(b)) {
         return (0, run(text, |c| is_word(c) || matches!(c, '+' | '/' | '=')));
+    }
+    if let Some(secret) = discord_token(name) {
+        return (0, secret);
     }
     let after = &text[name.len()..];
     if let Some(secret) = bot_token(name, after) {
@@ -168,6 +179,25 @@ fn bot_token(name: &str, after: &str) -> Option<usize> {
     let id = name.strip_prefix("bot").unwrap_or(name);
     let secret = run(after.strip_prefix(':')?, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     (id.len() >= 6 && id.bytes().all(|b| b.is_ascii_digit()) && secret >= 30).then_some(secret)
+}
+
+/// Length of a token of Discord's: the bot's id in base64, a date, and a signature. A full stop may follow.
+fn discord_token(name: &str) -> Option<usize> {
+    let token = name.trim_end_matches('.');
+    let mut parts = token.split('.');
+    let (id, date, signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let shape =
+        (20..=30).contains(&id.len()) && (4..=16).contains(&date.len()) && (20..=128).contains(&signature.len());
+    let id = STANDARD_NO_PAD.decode(id).ok().filter(|_| shape && parts.next().is_none())?;
+    id.iter().all(u8::is_ascii_digit).then_some(token.len())
+}
+
+/// The address of a webhook, from `/webhooks/` on: how much of it is kept, the number of it, and how long the secret behind is.
+fn webhook(text: &str) -> Option<(usize, usize)> {
+    let after = text.strip_prefix(WEBHOOK)?;
+    let id = run(after, |c| c.is_ascii_digit());
+    let secret = run(after[id..].strip_prefix('/')?, is_word);
+    (id > 0 && secret >= TOKEN_MIN).then_some((WEBHOOK.len() + id + 1, secret))
 }
 
 /// Length of a value: to the quote that closes it, or to where a word ends. An authorization has a word before it.
@@ -247,6 +277,13 @@ mod tests {
                 "https://t.example/bot123456:AAF-abcdefghijklmnopqrstuvwxyz01234x/getMe",
                 "https://t.example/bot123456:[hidden]/getMe",
             ),
+            ("use MTIzNDU2Nzg5MDEyMzQ1Njc4.Gabcde.0123456789abcdefghijklm-_x.", "use [hidden]."),
+            ("a.b.c MTIzNDU2Nzg5MDEyMzQ1Njc4.Gabcde.short", "a.b.c MTIzNDU2Nzg5MDEyMzQ1Njc4.Gabcde.short"),
+            (
+                "https://discord.com/api/webhooks/123456789012345678/AbC-dEf_0123456789abcdef?wait=true",
+                "https://discord.com/api/webhooks/123456789012345678/[hidden]?wait=true",
+            ),
+            ("see /webhooks/123 and /webhooks/new/page", "see /webhooks/123 and /webhooks/new/page"),
             ("at 12:30:00 port 123456:80", "at 12:30:00 port 123456:80"),
             ("é token=ä:ö ü", "é token=[hidden] ü"),
             ("-----BEGIN CERTIFICATE-----\\nMII", "-----BEGIN CERTIFICATE-----\\nMII"),
