@@ -210,12 +210,13 @@ async fn another_session_is_said_once_its_file_takes_the_place_of_the_first() {
 #[tokio::test]
 async fn two_bindings_do_not_follow_one_transcript() {
     let mut seat = Seat::new();
+    seat.serve_and_follow().await;
     seat.edit(|config| {
         let second = BindingConfig { name: "second".into(), channel: "c2".into(), ..config.bindings[0].clone() };
         config.bindings.push(second);
     });
-    seat.serve_and_follow().await;
-    let status = seat.until("a reason", |status| status.bindings[1].why.is_some()).await;
+    let refused = |status: &ForwarderStatus| status.bindings.get(1).is_some_and(|second| second.why.is_some());
+    let status = seat.until("a reason", refused).await;
     assert_eq!(status.bindings[1].why.as_deref(), Some("agent follows this transcript already"));
     seat.write(&["once"]);
     seat.service.until("it", |world| world.posts.len() == 1).await;
