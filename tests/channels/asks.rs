@@ -1,5 +1,6 @@
 //! `holdfast channel ask`: prompts of agents that people answer by a click.
 
+use std::io::Write as _;
 use std::process::{Output, Stdio};
 
 use holdfast_testkit::discord::Post;
@@ -29,6 +30,8 @@ impl Hook {
             told[key] = value.clone();
         }
         let mut command = stage.home.command(&["channel", "ask"]);
+        // A script's session says nothing.
+        command.env_remove("CLAUDE_CODE_ENTRYPOINT");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the hook");
         let mut input = child.stdin.take().expect("piped");
@@ -210,4 +213,28 @@ async fn a_stranger_decides_nothing() {
     assert_eq!(seen.acknowledged[&click].texts, [("You may not do this here.".to_owned(), true)]);
     assert_eq!(stage.presses(&shown, ":deny").await, "Denied by Ann");
     assert_eq!(hook.answers().await["hookSpecificOutput"]["permissionDecision"], "deny");
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_is_followed_as_soon_as_its_agent_says_so() {
+    let stage = Stage::with("").await;
+    let transcript = stage.path("resumed.jsonl");
+    let said = |text: &str| {
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
+        format!(
+            "{}\n",
+            json!({"type": "assistant", "sessionId": "s0", "isSidechain": false, "message": message,
+            "timestamp": if text == "old" { "2026-01-01T00:00:00Z" } else { "2999-01-01T00:00:00Z" }})
+        )
+    };
+    std::fs::write(&transcript, said("old")).expect("a transcript");
+    let more = json!({"transcript_path": transcript, "source": "resume"});
+    for _told in 0..2 {
+        let output = Hook::start(&stage, "SessionStart", more.clone()).await.ends().await;
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+    let mut file = std::fs::OpenOptions::new().append(true).open(&transcript).expect("the transcript");
+    file.write_all(said("new").as_bytes()).expect("it is written");
+    stage.said("what the session says now", |text| text == "new").await;
+    assert_eq!(stage.discord.seen().texts(stage.channel), ["new"]);
 }

@@ -139,6 +139,8 @@ limits! {
     AGENT_WAITS: Duration = secs(15), "time", "How long a tool that an agent calls waits for a Holdfast with the seat; more than a restart takes.";
     AGENT_WRITTEN: usize = 256, "messages", "Messages of which a process of an agent knows that it wrote them; many times the one that is offered.";
     HOOK_INPUT: usize = 16 << 20, "bytes", "What a hook is told; a file that is to be written stands in it as a whole.";
+    HOOK_TRIES: u32 = 3, "tries", "How often a hook tells which transcript its agent writes from now on, where whoever serves cannot take it in yet.";
+    HOOK_RETRY: Duration = millis(150), "time", "Wait before the second of HOOK_TRIES; twice that before the third.";
     HOOK_TIME: Duration = secs(5), "time", "How long a hook waits for what it is told; agents write it at once.";
     AGENT_AGAIN: Duration = secs(1), "time", "How often a process of an agent looks for a running Holdfast.";
 

@@ -34,6 +34,7 @@ pub(super) fn router() -> Router<Resident> {
         .route("/api/channel/fetch", post(fetch))
         .route("/api/channel/ask", post(ask))
         .route("/api/channel/withdraw", post(withdraw))
+        .route("/api/channel/follow", post(follow))
 }
 
 /// What an agent knows of itself, by which its binding is found; the first that is there and says anything counts.
@@ -138,6 +139,14 @@ pub struct Withdraw {
     pub request: String,
 }
 
+/// The agent writes another transcript from now on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Follow {
+    /// Its binding, by its name or its folder, and that transcript.
+    pub at: Whereabouts,
+}
+
 /// The messages for an agent, as they are offered; whoever listens first has them. Ends with the connection.
 async fn listen(State(resident): State<Resident>, Query(at): Query<Whereabouts>) -> Result<impl IntoResponse, Refusal> {
     let binding = place(&resident, &at).await?;
@@ -233,6 +242,19 @@ impl Drop for Waits {
 async fn withdraw(State(resident): State<Resident>, body: Body) -> Result<Json<Value>, Refusal> {
     let Withdraw { request } = read(body)?;
     resident.desk().withdraw(&request).await;
+    Ok(Json(json!({"done": true})))
+}
+
+/// Told again, it is the same.
+async fn follow(State(resident): State<Resident>, body: Body) -> Result<Json<Value>, Refusal> {
+    let Follow { at } = read(body)?;
+    let Some(transcript) = &at.transcript else {
+        return Err(refuse(StatusCode::BAD_REQUEST, "invalid_request", "which transcript is not said"));
+    };
+    // What begins now nobody follows yet.
+    let known = Whereabouts { session: None, transcript: None, ..at.clone() };
+    let binding = place(&resident, &known).await?;
+    resident.desk().bind(&binding, transcript).await.map_err(refused)?;
     Ok(Json(json!({"done": true})))
 }
 

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::{Holder, answer};
-use crate::api::channel::{Acknowledge, AskAnswer, AskPerson, Fetch, Say, Whereabouts, Withdraw};
+use crate::api::channel::{Acknowledge, AskAnswer, AskPerson, Fetch, Follow, Say, Whereabouts, Withdraw};
 use crate::deliver::{Letter, Offer};
 use crate::engines::CommandError;
 
@@ -60,6 +60,11 @@ impl Holder {
     /// Takes a question back.
     pub async fn withdraw(&self, order: &Withdraw) -> Result<(), CommandError> {
         self.agent("withdraw", order).await.map(|_: Value| ())
+    }
+
+    /// Whoever serves follows another transcript of an agent's.
+    pub async fn follow(&self, order: &Follow) -> Result<(), CommandError> {
+        self.agent("follow", order).await.map(|_: Value| ())
     }
 
     async fn agent<T: serde::de::DeserializeOwned>(

@@ -3,12 +3,14 @@
 //! It reads what Claude Code gives a `PreToolUse` or `PermissionRequest` hook, and answers in that hook's shape. Where
 //! nobody can be asked, or nobody answers, a person decides at the terminal. For an agent that belongs to no channel
 //! everything is as it would be without a hook.
+//!
+//! As a `SessionStart` hook it says which transcript is written from now on, and answers nothing.
 
 mod preview;
 
 use holdfast_core::chat::asks::{self, Verdict};
 use holdfast_core::limits;
-use holdfast_host::api::channel::{AskAnswer, AskPerson, Whereabouts, Withdraw, is_bound};
+use holdfast_host::api::channel::{AskAnswer, AskPerson, Follow, Whereabouts, Withdraw, is_bound};
 use holdfast_host::api::client::holder;
 use holdfast_host::config;
 use holdfast_host::paths::Dirs;
@@ -23,6 +25,9 @@ use crate::commands::op::rand_key;
 use crate::failure::Failure;
 use crate::print;
 use preview::preview;
+
+/// The event of a session's beginning, also of one that goes on.
+const STARTS: &str = "SessionStart";
 
 /// What a hook is told.
 #[derive(Deserialize)]
@@ -54,6 +59,10 @@ pub async fn ask(folders: &Folders, binding: Option<String>) -> Result<(), Failu
         transcript: hook.transcript_path.clone(),
         folder: hook.cwd.clone(),
     };
+    if hook.hook_event_name == STARTS {
+        starts(&dirs, at).await;
+        return Ok(());
+    }
     let (preview, left_out) = asks::preview(&preview(&hook.tool_name, &hook.tool_input));
     let description = hook.tool_input["description"].as_str().unwrap_or_default();
     let mut order = AskPerson {
@@ -97,8 +106,32 @@ async fn told(stdin: impl AsyncRead + Unpin) -> Result<Hook, Failure> {
     if text.len() as u64 > most {
         return Err(Failure::plain(format!("stdin has more than {most} bytes")));
     }
-    serde_json::from_slice(&text)
-        .map_err(|e| Failure::plain(format!("stdin is not what a PreToolUse or PermissionRequest hook gets: {e}")))
+    let no_hook = |why: &dyn std::fmt::Display| {
+        Failure::plain(format!("stdin is not what a PreToolUse, PermissionRequest or SessionStart hook gets: {why}"))
+    };
+    let hook: Hook = serde_json::from_slice(&text).map_err(|e| no_hook(&e))?;
+    if hook.tool_name.is_empty() && hook.hook_event_name != STARTS {
+        return Err(no_hook(&"it names no tool"));
+    }
+    Ok(hook)
+}
+
+/// A session begins, or goes on: its transcript is followed from now on. The agent goes on whatever comes of it.
+async fn starts(dirs: &Dirs, at: Whereabouts) {
+    // A script's session is nobody's conversation.
+    if std::env::var_os("CLAUDE_CODE_ENTRYPOINT").is_some_and(|from| from != "cli") {
+        return;
+    }
+    let order = Follow { at };
+    for nth in 1..=limits::HOOK_TRIES {
+        let Ok(Some(holder)) = holder(dirs).await else { return };
+        match holder.follow(&order).await {
+            Err(error) if matches!(error.code.as_str(), "unavailable" | "busy") => {
+                tokio::time::sleep(limits::HOOK_RETRY * nth).await;
+            }
+            Ok(()) | Err(_) => return,
+        }
+    }
 }
 
 /// The answer, through restarts of whoever is asked: the same request again is the same prompt. A Holdfast that was never
