@@ -323,6 +323,6 @@ fn open(options: &RelayOptions, site: &Site) -> Result<Opened, StartError> {
         clock: options.clock.clone(),
     })?;
     let let_in = store.read_now(crate::people::devices::let_in)?;
-    let operations = Operations::open(&options.data_dir, options.clock.clone(), check, &let_in)?;
+    let operations = Operations::open(&options.data_dir, options.clock.clone(), check, let_in)?;
     Ok(Opened { store, auth, devices, operations, tls })
 }

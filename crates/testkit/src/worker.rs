@@ -262,5 +262,6 @@ pub fn report(operation: &Operation, state: State) -> Report {
         run_id: operation.run_id.clone(),
         written: Streams::new(),
         output_stalled: None,
+        operation: None,
     }
 }

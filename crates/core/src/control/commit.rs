@@ -42,6 +42,12 @@ impl Living {
     /// The next commit, if there is something to commit.
     fn next_commit(&mut self, assign: Option<&LedgerId>) -> Option<(Vec<Change>, Flight)> {
         let id = &self.record.operation.request_id;
+        let saved = (self.record.state, self.record.cancelled);
+        if self.adopted {
+            // Alone: what came of it is committed once it is known that the row is this device's.
+            let flight = Flight { sent_to: None, saved, streams: Vec::new(), bytes: 0, end: None, asks: Vec::new() };
+            return Some((vec![Change::Adopt(Box::new(self.record.clone()))], flight));
+        }
         let mut changes = Vec::new();
         let sent_to = assign.filter(|ledger| self.record.sent_to.as_ref() != Some(ledger)).cloned();
         if let Some(ledger) = &sent_to {
@@ -67,7 +73,6 @@ impl Living {
         if changes.is_empty() {
             return None;
         }
-        let saved = (self.record.state, self.record.cancelled);
         let asks = std::mem::take(&mut self.asks);
         Some((changes, Flight { sent_to, saved, streams, bytes, end, asks }))
     }
@@ -212,6 +217,7 @@ impl Control {
     pub(super) fn committed(&mut self, now: Now, ticket: Ticket, result: Result<Found, Refused>) {
         let Some(purpose) = self.commits.remove(&ticket) else { return };
         match (purpose, result) {
+            (Purpose::Operation(id), Ok(Found::Known { .. })) => self.not_adopted(&id),
             (Purpose::Operation(id), Ok(_)) => self.flown(&id),
             (Purpose::Operation(id), Err(_)) => self.refused(now, &id),
             (Purpose::Admit { ask, living }, Ok(found)) => self.admitted(now, ask, *living, found),
@@ -233,6 +239,7 @@ impl Control {
         let Some(flight) = living.flight.take() else { return };
         self.gathered = self.gathered.saturating_sub(flight.bytes);
         living.saved = flight.saved;
+        let adopted = std::mem::take(&mut living.adopted);
         if let Some(ledger) = flight.sent_to {
             living.record.sent_to = Some(ledger);
         }
@@ -248,6 +255,10 @@ impl Control {
                 self.acknowledge_output(run.clone(), stream, next);
             }
         }
+        if adopted {
+            self.note(Note::Adopted { id: id.clone() });
+            self.changed(id);
+        }
         for ask in flight.asks {
             self.accept(ask, id);
         }
@@ -262,6 +273,10 @@ impl Control {
         self.timers.set(Timer::Retry, Due::boot(now, limits::CONTROL_RETRY));
         let Some(living) = self.living.get_mut(id) else { return };
         let Some(flight) = living.flight.take() else { return };
+        if living.adopted {
+            // What gathers is part of no commit yet.
+            return;
+        }
         let gathered: usize = living.arriving.values().map(Arriving::bytes).sum();
         self.gathered = self.gathered.saturating_sub(flight.bytes + gathered);
         living.arriving.clear();

@@ -82,6 +82,15 @@ impl Store {
                     Row { record: Record::clone(record), streams: BTreeMap::new(), ends: 0, place: self.rows.len() };
                 assert!(self.rows.insert(record.operation.request_id.clone(), row).is_none(), "an id twice");
             }
+            Change::Adopt(record) => {
+                let (id, digest) = (record.operation.request_id.clone(), record.digest);
+                if self.rows.contains_key(&id) {
+                    return Ok(Found::Known { id, digest });
+                }
+                let row =
+                    Row { record: Record::clone(record), streams: BTreeMap::new(), ends: 0, place: self.rows.len() };
+                self.rows.insert(id, row);
+            }
             Change::Recall { principal, key } => return Ok(self.keyed(principal, Some(key)).unwrap_or_default()),
             Change::Sent { id, ledger } => {
                 if let Some(row) = self.living(id) {

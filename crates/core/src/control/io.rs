@@ -224,6 +224,11 @@ pub enum Note {
         /// Which.
         id: OperationId,
     },
+    /// An operation that the store had lost was taken back from the worker.
+    Adopted {
+        /// Which.
+        id: OperationId,
+    },
     /// An operation was handed to the socket, for the first time or again.
     Sent {
         /// Which.

@@ -41,6 +41,8 @@ pub(super) struct Living {
     pub(super) saved: (State, bool),
     /// It may have left this process, or an earlier life of it: only the ledger knows.
     pub(super) sent: bool,
+    /// The worker told of it, and whether the store has it is being asked.
+    pub(super) adopted: bool,
     /// When its time to be sent is over (boot time).
     pub(super) due: Duration,
     /// The latest word on its output.
@@ -62,6 +64,7 @@ impl Living {
             size: record.operation.request.size(),
             record,
             sent,
+            adopted: false,
             due,
             output_stalled: None,
             arriving: BTreeMap::new(),

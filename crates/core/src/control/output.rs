@@ -170,7 +170,7 @@ impl Control {
         }
     }
 
-    fn acknowledge_late_output(&mut self, run: RunId, stream: Stream, end: u64) {
+    pub(super) fn acknowledge_late_output(&mut self, run: RunId, stream: Stream, end: u64) {
         if let Some(line) = &mut self.line
             && line.acks.len() < limits::CONTROL_LATE_MAX
         {

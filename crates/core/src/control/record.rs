@@ -85,6 +85,10 @@ pub enum Change {
     /// cancelled ([`Found::SessionCancelled`]); then nothing is written, and a `Sent` beside it names nothing. Always first in
     /// its commit, which answers for it.
     Admit(Box<Record>),
+    /// An operation that the worker has and the store does not, because the store was lost: whose it was nobody knows, and it has
+    /// no key. If its id or its run stands there, nothing is written ([`Found::Known`]). Always alone
+    /// in its commit.
+    Adopt(Box<Record>),
     /// Only looks for a key, as `Admit` does. Always alone in its commit.
     Recall {
         /// Whose key.
@@ -169,6 +173,7 @@ impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Change::Admit(record) => f.debug_tuple("Admit").field(record).finish(),
+            Change::Adopt(record) => f.debug_tuple("Adopt").field(record).finish(),
             Change::Recall { .. } => f.write_str("Recall"),
             Change::Sent { id, ledger } => write!(f, "Sent({id}, {ledger})"),
             Change::State { id, state } => write!(f, "State({id}, {})", state.as_str()),
@@ -193,7 +198,7 @@ pub enum Found {
     /// Nothing that matters: `Admit` was written, `Recall` knows no such key, anything else is done.
     #[default]
     Nothing,
-    /// The key's operation, living or ended.
+    /// The key's operation, living or ended; of `Adopt`, the operation itself.
     Known {
         /// Its id.
         id: OperationId,

@@ -1,14 +1,16 @@
 //! From hello to live: each side tells the other what it has.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::io::{Loss, Note};
 use super::life::{Ack, Ending, Living};
 use super::machine::{Control, Timer};
-use super::output::Piece;
+use super::output::{Arriving, Piece};
+use super::record::Record;
 use crate::id::{OperationId, RecoveryId};
 use crate::limits;
-use crate::operation::{State, Stream, Streams};
+use crate::operation::{Digest, State, Stream, Streams};
 use crate::time::Now;
 use crate::wire::worker::{CLOSE_PROTOCOL, CLOSE_RECOVERY, ControlFrame, OutputOffset, Report, WorkerFrame};
 
@@ -107,6 +109,9 @@ impl Control {
         }
         line.phase = Phase::Replaying;
         line.sessions = self.sessions.keys().cloned().collect();
+        let (adopted, reports): (Vec<_>, Vec<_>) = reports
+            .into_iter()
+            .partition(|report| report.operation.is_some() && !self.living.contains_key(&report.request_id));
         let mut reports: BTreeMap<OperationId, Report> =
             reports.into_iter().map(|report| (report.request_id.clone(), report)).collect();
         let sent: Vec<OperationId> = self
@@ -121,9 +126,64 @@ impl Control {
                 None => self.not_received(now, &id),
             }
         }
+        for report in adopted {
+            self.adopt(now, report);
+        }
         self.call_off();
         self.flush_queue();
         self.renew(now);
+    }
+
+    /// The worker has an operation that is not living here. Either it is over, or this side has lost it and takes it back: the
+    /// store knows, and nothing of it is acknowledged before it has answered.
+    fn adopt(&mut self, now: Now, mut report: Report) {
+        let Some(operation) = report.operation.take().filter(|operation| operation.request_id == report.request_id)
+        else {
+            return;
+        };
+        let ledger = self.line.as_ref().map(|line| line.ledger.clone());
+        let taken =
+            operation.kind().is_run() && operation.run_id.as_ref().is_none_or(|run| self.runs.contains_key(run));
+        // An honest worker has no more.
+        if taken || self.living.len() >= 2 * limits::OPERATIONS_HELD_MAX {
+            return;
+        }
+        self.order += 1;
+        let record = Record {
+            digest: Digest::of(&operation),
+            operation: Arc::new(*operation),
+            principal: "".into(),
+            key: None,
+            state: State::Received,
+            sent_to: ledger,
+            cancelled: false,
+            received: Streams::new(),
+            written: Streams::new(),
+            outcome: None,
+            order: self.order,
+            created: 0,
+            ttl: limits::OPERATIONS_QUEUE_TTL,
+        };
+        self.enlist(now, Living { adopted: true, ..Living::new(record, now.boot, true) });
+        self.reported(report);
+    }
+
+    /// It is over here: what the worker said of it is late.
+    pub(super) fn not_adopted(&mut self, id: &OperationId) {
+        let Some(living) = self.living.remove(id) else { return };
+        self.gathered = self.gathered.saturating_sub(living.arriving.values().map(Arriving::bytes).sum());
+        if let Some(line) = &mut self.line {
+            line.cancels.remove(id);
+        }
+        if let Some(run) = living.run() {
+            self.runs.remove(run);
+            for (stream, arriving) in &living.arriving {
+                self.acknowledge_late_output(run.clone(), *stream, arriving.taken);
+            }
+        }
+        if let Some(Ending::Told { outcome, ack, .. }) = living.ending {
+            self.late(id.clone(), outcome, ack);
+        }
     }
 
     /// The ledger does not know an operation that was sent to it.

@@ -334,8 +334,51 @@ impl Request {
             Request::PtyResize { cols, rows } => format!("{cols} × {rows}"),
             Request::PtyClose {} | Request::WorkspaceConfig { .. } => String::new(),
         };
-        crate::line::one_line(&crate::redact::redact(&text), limits::OPERATION_SUMMARY_MAX)
+        brief(&text)
     }
+
+    /// Of the same kind, with no more in it than its summary says: for those that keep an operation and never do it.
+    pub fn outline(&self) -> Request {
+        let shell = |_: &Command| Command::Shell(self.summary());
+        match self {
+            Request::Exec { command, stdin, timeout_ms, on_lease_expiry, on_full, .. } => Request::Exec {
+                command: shell(command),
+                cwd: None,
+                env: BTreeMap::new(),
+                stdin: *stdin,
+                timeout_ms: *timeout_ms,
+                on_lease_expiry: *on_lease_expiry,
+                on_full: *on_full,
+            },
+            Request::PtyOpen { command, cols, rows, .. } => Request::PtyOpen {
+                command: command.as_ref().map(shell),
+                cwd: None,
+                env: BTreeMap::new(),
+                cols: *cols,
+                rows: *rows,
+            },
+            Request::ExecStdin { close, .. } => Request::ExecStdin { data: Bytes::new(), close: *close },
+            Request::PtyInput { .. } => Request::PtyInput { data: Bytes::new() },
+            Request::FileSync { target, .. } => {
+                Request::FileSync { target: brief(target), manifest_url: None, files: Vec::new() }
+            }
+            Request::SyncWorkspace { .. } => {
+                let path = self.summary();
+                Request::SyncWorkspace {
+                    projects: vec![Project { path, remote: origin(), branch: None, commit: None }],
+                }
+            }
+            Request::CreateProjectBranch { path, branch, .. } => {
+                Request::CreateProjectBranch { path: brief(path), branch: brief(branch), from: None }
+            }
+            Request::WorkspaceConfig { .. } => Request::WorkspaceConfig { config: Value::Null },
+            Request::PtyResize { .. } | Request::PtyClose {} | Request::PortForwardConnect { .. } => self.clone(),
+        }
+    }
+}
+
+fn brief(text: &str) -> String {
+    crate::line::one_line(&crate::redact::redact(text), limits::OPERATION_SUMMARY_MAX)
 }
 
 #[cfg(test)]
@@ -348,6 +391,29 @@ mod tests {
         let read: Request = serde_json::from_str(text).unwrap();
         assert_eq!(read, Request::ExecStdin { data: Bytes::from_static(b"\0\xffa"), close: true });
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn an_outline_says_what_the_summary_says_and_nothing_else() {
+        for text in [
+            r#"{"type":"exec","command":{"argv":["make","all"]},"cwd":"a","env":{"TOKEN":"secret"},"stdin":true}"#,
+            r#"{"type":"pty_open","command":{"shell":"top"},"env":{"TOKEN":"secret"},"cols":80,"rows":24}"#,
+            r#"{"type":"pty_open","cols":80,"rows":24}"#,
+            r#"{"type":"pty_resize","cols":80,"rows":24}"#,
+            r#"{"type":"file_sync","target":"in","manifestUrl":"https://a.test/secret"}"#,
+            r#"{"type":"sync_workspace","projects":[{"path":"a"},{"path":"b","commit":"secret"}]}"#,
+            r#"{"type":"create_project_branch","path":"a","branch":"b","from":"secret"}"#,
+            r#"{"type":"workspace_config","config":{"secret":1}}"#,
+            r#"{"type":"port_forward_connect","port":80}"#,
+        ] {
+            let request: Request = serde_json::from_str(text).unwrap();
+            let outline = request.outline();
+            assert_eq!((outline.kind(), outline.summary()), (request.kind(), request.summary()));
+            assert_eq!(outline.outline(), outline);
+            assert!(!serde_json::to_string(&outline).unwrap().contains("secret"));
+        }
+        let input: Request = serde_json::from_str(r#"{"type":"exec_stdin","data":"AP9h","close":true}"#).unwrap();
+        assert_eq!(input.outline(), Request::ExecStdin { data: Bytes::new(), close: true });
     }
 
     #[test]

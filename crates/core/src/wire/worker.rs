@@ -139,6 +139,10 @@ pub struct Report {
     /// Since when its program waits for room in the spool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_stalled: Option<UnixMs>,
+    /// In a `recovery_state`, of one that the relay did not ask for and whose end it has not acknowledged: what it is, in
+    /// outline. A relay that has lost it takes it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Box<Operation>>,
 }
 
 /// What the worker says.

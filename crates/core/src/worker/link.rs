@@ -1,6 +1,7 @@
 //! What becomes of connections, and the frames that concern the connection itself.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::commits::{Doing, Refused};
@@ -246,6 +247,16 @@ impl Worker {
                 self.window.wanted(run_id, attempt, *stream, *next_offset);
             }
         }
+        // What it does not name it may have lost: of that it is offered everything there is, and acknowledges what it has.
+        let asked: BTreeSet<&OperationId> = requests.iter().collect();
+        let owed = self.operations.iter().filter(|entry| entry.owes_its_end() && !asked.contains(entry.id()));
+        let mut unasked = BTreeSet::new();
+        for entry in owed {
+            unasked.insert(entry.id().clone());
+            if let Some(run) = entry.run() {
+                self.window.unasked(run);
+            }
+        }
         let mut ids = Vec::new();
         for id in requests {
             match self.operations.get_mut(id) {
@@ -260,6 +271,7 @@ impl Worker {
         }
         if let Some(session) = &mut self.session {
             session.enter(now, Stage::Recalling(recovery.clone()));
+            session.unasked = unasked;
         }
         match ids.is_empty() {
             true => self.report(now, &recovery, Vec::new(), &[]),
@@ -280,7 +292,12 @@ impl Worker {
             return;
         }
         let living = self.operations.iter().filter(|entry| entry.phase != Phase::Leaving);
-        let mut operations: Vec<Report> = living.map(|entry| entry.report(&self.window)).collect();
+        let mut operations: Vec<Report> = living
+            .map(|entry| match session.unasked.contains(entry.id()) {
+                true => entry.report_unasked(&self.window),
+                false => entry.report(&self.window),
+            })
+            .collect();
         let found: Vec<_> = found
             .into_iter()
             .filter(|(id, _)| self.operations.get(id).is_none_or(|entry| entry.phase == Phase::Leaving))

@@ -7,7 +7,7 @@ use super::ledger::{Known, Row};
 use super::window::Window;
 use crate::id::{OperationId, RunId};
 use crate::limits;
-use crate::operation::{Kind, OnLeaseExpiry, Outcome, State, Streams};
+use crate::operation::{Kind, OnLeaseExpiry, Operation, Outcome, State, Streams};
 use crate::status::UnixMs;
 use crate::time::Now;
 use crate::wire::worker::{Report, WorkerFrame};
@@ -113,7 +113,20 @@ impl Entry {
             run_id: self.row.operation.run_id.clone(),
             written: self.run().map(|run| window.written(run)).unwrap_or_default(),
             output_stalled: self.stalled,
+            operation: None,
         }
+    }
+
+    /// The same for a relay that did not ask for it: one that has lost it learns what it is.
+    pub fn report_unasked(&self, window: &Window) -> Report {
+        let (client, request) = (None, self.row.operation.request.outline());
+        let operation = Box::new(Operation { client, request, ..self.row.operation.clone() });
+        Report { operation: Some(operation), ..self.report(window) }
+    }
+
+    /// Whether the relay has not acknowledged its end, if it has one.
+    pub const fn owes_its_end(&self) -> bool {
+        !matches!(self.phase, Phase::Trailing | Phase::Leaving)
     }
 
     /// Its end as the relay is told it.
@@ -138,6 +151,7 @@ impl Known {
             run_id: self.run_id.clone(),
             written: self.written.clone(),
             output_stalled: None,
+            operation: None,
         }
     }
 

@@ -58,6 +58,8 @@ pub(super) enum Overdue {
 pub(super) struct Session {
     pub socket: SocketId,
     pub stage: Stage,
+    /// What the relay did not ask for though it has not acknowledged its end.
+    pub unasked: BTreeSet<OperationId>,
     timers: TimerTable<Timer>,
     control: VecDeque<WorkerFrame>,
     /// Ends to offer, in order.
@@ -78,6 +80,7 @@ impl Session {
         let mut session = Session {
             socket,
             stage: Stage::Greeting,
+            unasked: BTreeSet::new(),
             timers: TimerTable::default(),
             control: VecDeque::from([hello]),
             results: VecDeque::new(),

@@ -152,6 +152,18 @@ impl Window {
         self.enqueue(&key);
     }
 
+    /// The relay does not name a run and may have nothing of it: it is offered from its beginning. What is gone is told as a gap.
+    /// Only after [`Window::rewind`].
+    pub fn unasked(&mut self, run: &RunId) {
+        for stream in Stream::ALL {
+            let key = (run.clone(), stream);
+            if let Some(cursor) = self.streams.get_mut(&key) {
+                (cursor.acked, cursor.sent, cursor.read) = (0, 0, 0);
+                self.enqueue(&key);
+            }
+        }
+    }
+
     /// The relay has committed a stream up to here. Returns whether that is news.
     pub fn ack(&mut self, now: Now, run: &RunId, stream: Stream, offset: u64) -> bool {
         let key = (run.clone(), stream);

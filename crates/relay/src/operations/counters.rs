@@ -26,6 +26,8 @@ macro_rules! counters {
 counters! {
     /// Operations admitted.
     operations_admitted,
+    /// Operations that the store had lost and a worker gave back.
+    operations_adopted,
     /// Times an operation was handed to a worker's socket, first or again.
     operations_sent,
     /// Operations that ran to their end.
@@ -55,6 +57,7 @@ impl Counters {
             Note::Away { .. } => &self.workers_lost,
             Note::InUse => &self.workers_in_use,
             Note::Admitted { .. } => &self.operations_admitted,
+            Note::Adopted { .. } => &self.operations_adopted,
             Note::Sent { .. } => &self.operations_sent,
             Note::Ended { state, .. } => match state {
                 State::Completed => &self.operations_completed,

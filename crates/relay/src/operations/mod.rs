@@ -83,6 +83,8 @@ struct Shared {
     readers: readers::Readers,
     /// Rooms start their timers here, and hear the store here.
     runtime: tokio::runtime::Handle,
+    /// The devices that were let in at the start, and the accounts that they belong to.
+    owners: HashMap<DeviceId, String>,
 }
 
 impl Shared {
@@ -135,7 +137,7 @@ impl Operations {
         folder: &Path,
         clock: Arc<dyn Clock>,
         check: DeviceCheck,
-        let_in: &HashSet<DeviceId>,
+        let_in: HashMap<DeviceId, String>,
     ) -> Result<Operations, StoreError> {
         let (store, set_aside) = store::open(folder)?;
         // After that it would be forgotten anyway.
@@ -151,6 +153,7 @@ impl Operations {
             set_aside,
             readers: readers::Readers::default(),
             runtime: tokio::runtime::Handle::current(),
+            owners: let_in,
             store,
         });
         let now = shared.moment();
@@ -158,7 +161,7 @@ impl Operations {
         let operations = Operations(Arc::new(Inner { shared, rooms: RwLock::default() }));
         for (device, loaded) in loaded {
             let room = WorkerRoom::new(device.clone(), operations.0.shared.clone(), loaded);
-            match let_in.contains(&device) {
+            match operations.0.shared.owners.contains_key(&device) {
                 true => drop(operations.0.rooms.write().by_device.insert(device, room)),
                 false => room.tell(Input::Revoke),
             }

@@ -199,18 +199,27 @@ impl WorkerRoom {
             Note::LedgerReplaced { unknown } => {
                 tracing::warn!(device = %self.id, unknown, "the worker has lost its ledger");
             }
+            Note::Adopted { id } => {
+                tracing::warn!(device = %self.id, %id, "an operation that the store had lost was taken back from its worker");
+            }
             Note::Live { .. } => tracing::info!(device = %self.id, "the worker is live"),
             Note::Away { why, .. } => tracing::info!(device = %self.id, ?why, "the worker is away"),
             Note::Admitted { .. } | Note::Sent { .. } | Note::Ended { .. } => {}
         }
     }
 
-    fn commit(&self, ticket: Ticket, changes: Vec<Change>) {
+    fn commit(&self, ticket: Ticket, mut changes: Vec<Change>) {
+        for change in &mut changes {
+            if let Change::Adopt(record) = change {
+                record.principal = self.owner();
+            }
+        }
         let Some(room) = self.me.upgrade() else { return };
         let (device, now, bounds) = (self.id.clone(), self.shared.moment(), self.shared.bounds);
         let bytes: usize =
             changes.iter().map(|change| if let Change::Output { bytes, .. } = change { bytes.len() } else { 0 }).sum();
-        let begins = changes.iter().any(|change| matches!(change, Change::Admit(_) | Change::Output { .. }));
+        let begins =
+            changes.iter().any(|change| matches!(change, Change::Admit(_) | Change::Adopt(_) | Change::Output { .. }));
         let done = move |result: Result<Found, StoreError>| {
             if result.is_ok() {
                 room.shared.counters.committed(bytes);
@@ -224,6 +233,12 @@ impl WorkerRoom {
             // The end of what was begun is a few rows: it passes when the disk is nearly full.
             false => self.shared.store.submit_final(work, done),
         }
+    }
+
+    /// Whose an operation is of which nothing else is known: the account's that the device belongs to.
+    fn owner(&self) -> Arc<str> {
+        let account = self.shared.owners.get(&self.id).map_or(self.id.as_str(), String::as_str);
+        format!("{account} {}", self.id).into()
     }
 
     /// Tells when the store begins to refuse and when that is over. A few rows may pass while a disk is full: only what

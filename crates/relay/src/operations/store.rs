@@ -68,6 +68,7 @@ pub(super) fn apply(
     for change in changes {
         match change {
             Change::Admit(record) => found = admit(db, device, record, now.boot.as_ref())?,
+            Change::Adopt(record) => found = adopt(db, device, record, now)?,
             Change::Recall { principal, key } => found = known(db, device, principal, key)?,
             other => change_one(db, bounds, device, other, now.unix)?,
         }
@@ -89,11 +90,33 @@ fn admit(db: &Connection, device: &DeviceId, record: &Record, boot: Option<&Boot
             return Ok(Found::SessionCancelled);
         }
     }
+    match insert(db, device, record, boot)? {
+        true => Ok(Found::Nothing),
+        false => Err(StoreError::Sqlite("an operation's id or run stands there already".into())),
+    }
+}
+
+/// What the worker has and this store does not.
+fn adopt(db: &Connection, device: &DeviceId, record: &Record, now: &Moment) -> Result<Found, StoreError> {
+    let record = Record { created: now.unix, ..record.clone() };
+    if insert(db, device, &record, now.boot.as_ref())? {
+        let sql = "UPDATE operations SET sent_to = ?2, cancelled = ?3 WHERE id = ?1";
+        let ledger = record.sent_to.as_ref().map(|ledger| ledger.as_str());
+        db.prepare_cached(sql)?.execute(params![record.operation.request_id.as_str(), ledger, record.cancelled])?;
+        return Ok(Found::Nothing);
+    }
+    Ok(Found::Known { id: record.operation.request_id.clone(), digest: record.digest })
+}
+
+/// Whether it stands there now and did not before.
+fn insert(db: &Connection, device: &DeviceId, record: &Record, boot: Option<&BootMoment>) -> Result<bool, StoreError> {
+    let operation = &*record.operation;
     let sql = "INSERT INTO operations
                (id, device, account, principal, key, run, session, kind, input, summary, digest, operation, state, place, created, ttl, input_for, boot, boot_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+               ON CONFLICT DO NOTHING";
     let run = |of: bool| operation.run_id.as_ref().filter(|_| of).map(|run| run.as_str());
-    db.prepare_cached(sql)?.execute(params![
+    let inserted = db.prepare_cached(sql)?.execute(params![
         operation.request_id.as_str(),
         device.as_str(),
         account_of(&record.principal),
@@ -114,7 +137,7 @@ fn admit(db: &Connection, device: &DeviceId, record: &Record, boot: Option<&Boot
         boot.map(|moment| &*moment.boot),
         boot.map(|moment| u64::try_from(moment.at.as_millis()).unwrap_or(u64::MAX >> 1)),
     ])?;
-    Ok(Found::Nothing)
+    Ok(inserted == 1)
 }
 
 /// The account in a principal's name: its first word.
@@ -155,7 +178,7 @@ fn change_one(
         db.prepare_cached(sql)?.execute(params![id.as_str(), value]).map(drop).map_err(StoreError::from)
     };
     match change {
-        Change::Admit(_) | Change::Recall { .. } => Ok(()),
+        Change::Admit(_) | Change::Adopt(_) | Change::Recall { .. } => Ok(()),
         Change::Sent { id, ledger } => {
             set("UPDATE operations SET sent_to = ?2 WHERE id = ?1 AND ended IS NULL", id, &ledger.as_str())
         }

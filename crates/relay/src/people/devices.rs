@@ -1,6 +1,6 @@
 //! Devices in the store, and their enrolment codes.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use holdfast_core::id::{AccountId, DeviceId};
 use holdfast_core::limits;
@@ -256,11 +256,12 @@ pub(crate) fn forget_links(db: &Connection) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The devices that are let in.
-pub(crate) fn let_in(db: &Connection) -> Result<HashSet<DeviceId>, StoreError> {
-    let mut query = db.prepare("SELECT id FROM devices WHERE revoked IS NULL")?;
-    let ids = query.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-    Ok(ids.iter().filter_map(|id| DeviceId::parse(id).ok()).collect())
+/// The devices that are let in, and the accounts that they belong to.
+pub(crate) fn let_in(db: &Connection) -> Result<HashMap<DeviceId, String>, StoreError> {
+    let mut query = db.prepare("SELECT id, account FROM devices WHERE revoked IS NULL")?;
+    let rows =
+        query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(rows.into_iter().filter_map(|(id, account)| Some((DeviceId::parse(&id).ok()?, account))).collect())
 }
 
 /// Forgets every device of an account that goes away, and names them.

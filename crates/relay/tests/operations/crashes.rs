@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use holdfast_core::operation::{State, Stream, Streams};
-use holdfast_core::wire::worker::{ControlFrame, WorkerFrame};
+use holdfast_core::operation::{Operation, State, Stream, Streams};
+use holdfast_core::wire::worker::{ControlFrame, Report, WorkerFrame};
 use holdfast_testkit::worker::report;
 use serde_json::json;
 
@@ -182,4 +182,53 @@ async fn a_calendar_that_is_set_while_the_relay_is_down_makes_nothing_expire() {
     let stage = stage.crash_and(|| clock.set_calendar(-14_400)).await;
     let mut worker = stage.worker().await;
     assert_eq!(worker.operation().await.request_id, id);
+}
+
+#[tokio::test]
+async fn a_relay_whose_store_was_damaged_takes_back_from_the_worker_what_that_still_has() {
+    let stage = Stage::new().await;
+    let runs = stage.start().await;
+    let mut worker = stage.worker().await;
+    let running = worker.operation().await;
+    let run = running.run_id.clone().unwrap();
+    worker.runs(&running).await;
+    worker.output(&run, Stream::Stdout, 0, b"abc").await;
+    let store = stage.relay.dir.path().join("operations.sqlite");
+    let stage = stage
+        .crash_and(|| {
+            for end in ["", "-wal"] {
+                std::fs::write(format!("{}{end}", store.display()), [0xa5; 8192]).unwrap();
+            }
+        })
+        .await;
+    assert_eq!(stage.get(&format!("/{runs}")).await.status, 404);
+
+    let mut worker = stage.socket(1).await;
+    let wanted = worker.hello().await;
+    assert_eq!(wanted.requests, []);
+    let outline = Operation { request: running.request.outline(), ..running.clone() };
+    let told = Report { operation: Some(Box::new(outline)), ..report(&running, State::Running) };
+    worker.report(&wanted, vec![told]).await;
+    let (run_id, stream) = (run.clone(), Stream::Stdout);
+    worker.say(WorkerFrame::ExecGap { run_id, stream, offset: 0, next_offset: 3 }).await;
+    worker.complete(&wanted).await;
+    worker.output(&run, Stream::Stdout, 3, b"def").await;
+    let view = stage.view(&runs).await;
+    assert_eq!(
+        (&view["state"], &view["missing"], &view["received"]["stdout"]),
+        (&json!("running"), &json!({"stdout": 3}), &json!(6))
+    );
+
+    // It is an operation like any other: it survives, is cancelled, and ends once.
+    let stage = stage.crash().await;
+    let mut worker = stage.socket(1).await;
+    let wanted = worker.hello().await;
+    assert_eq!(wanted.requests, [runs.clone()]);
+    worker.report(&wanted, vec![report(&running, State::Running)]).await;
+    worker.complete(&wanted).await;
+    assert_eq!(stage.post(&format!("/{runs}/cancel"), json!({})).await.status, 200);
+    while !matches!(worker.frame().await, ControlFrame::Cancel { .. }) {}
+    worker.exits(&running, 7, Streams::from([(Stream::Stdout, 6)])).await;
+    assert_eq!(stage.view(&runs).await["outcome"]["exit"]["code"], 7);
+    assert_eq!(stage.output(&runs, "stdout", 3).await, ("def".into(), 6, true));
 }

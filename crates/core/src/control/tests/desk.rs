@@ -330,7 +330,14 @@ pub fn done(code: i32) -> Outcome {
 }
 
 pub fn report(id: &OperationId, state: State) -> Report {
-    Report { request_id: id.clone(), state, run_id: None, written: Streams::new(), output_stalled: None }
+    Report {
+        request_id: id.clone(),
+        state,
+        run_id: None,
+        written: Streams::new(),
+        output_stalled: None,
+        operation: None,
+    }
 }
 
 /// A frame in a few letters; operations by what they ask.

@@ -1,4 +1,5 @@
 mod admission;
+mod adopted;
 mod cancels;
 mod delivery;
 mod desk;

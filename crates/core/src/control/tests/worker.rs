@@ -94,6 +94,7 @@ impl Worker {
                         run_id: None,
                         written: Streams::from([(Stream::Stdout, row.written)]),
                         output_stalled: None,
+                        operation: None,
                     })
                     .collect();
                 self.link.cursors = self.ledger.rows.iter().map(|(id, row)| (id.clone(), row.acked)).collect();
@@ -218,6 +219,7 @@ impl Worker {
             run_id: None,
             written: Streams::from([(Stream::Stdout, row.written)]),
             output_stalled: None,
+            operation: None,
         };
         if self.link.recovery.is_some() {
             self.link.up.push_back(WorkerFrame::OperationState(report));

@@ -55,6 +55,7 @@ fn ends_are_kept_until_acknowledged_and_offered_after_each_reconnect() {
             run_id: Some(run(1)),
             written: Streams::new(),
             output_stalled: None,
+            operation: None,
         };
         assert_eq!(*operations, [report], "what was never received is not named");
         rig.lose();
@@ -216,4 +217,36 @@ fn a_relay_that_went_back_hears_that_the_output_of_what_is_over_is_gone_before_i
     rig.open();
     let kinds: Vec<_> = rig.recover(3, &[1], &[(1, 10)]).iter().map(kind).collect();
     assert_eq!(kinds, ["recovery_state", "exec_exit", "recovery_complete"], "all of it is there");
+}
+
+#[test]
+fn what_the_relay_does_not_ask_for_it_learns_in_outline_and_gets_from_the_beginning() {
+    let mut rig = Rig::live();
+    rig.started(exec(1));
+    rig.run(1, 1, RunNews::Grew(streams(900)));
+    assert_eq!(rig.output(), [(1, 0, 900)]);
+    rig.say(ControlFrame::ExecOutputAck { run_id: run(1), stream: Stream::Stdout, next_offset: 400 });
+    rig.started(exec(2));
+    rig.lose();
+
+    rig.open();
+    let frames = rig.recover(2, &[2], &[]);
+    let WorkerFrame::RecoveryState { operations, .. } = &frames[0] else { panic!() };
+    let outlines: Vec<_> = operations.iter().map(|report| report.operation.as_deref().cloned()).collect();
+    let outline = Operation { request: exec(1).request.outline(), ..exec(1) };
+    assert_eq!(outlines, [Some(outline), None]);
+    let offered = frames.iter().find_map(|frame| match frame {
+        WorkerFrame::ExecOutput { offset, .. } | WorkerFrame::ExecGap { offset, .. } => Some(*offset),
+        _ => None,
+    });
+    assert_eq!(offered, Some(0));
+
+    // A relay that asks has it, and says where it goes on.
+    rig.lose();
+    rig.open();
+    let frames = rig.recover(3, &[1, 2], &[(1, 600)]);
+    let WorkerFrame::RecoveryState { operations, .. } = &frames[0] else { panic!() };
+    assert!(operations.iter().all(|report| report.operation.is_none()));
+    let WorkerFrame::ExecOutput { offset, .. } = &frames[1] else { panic!("{frames:?}") };
+    assert_eq!(*offset, 600);
 }
