@@ -1,6 +1,7 @@
-//! How values stand in columns. What cannot be read back is damage.
+//! How values stand in columns. What cannot be read back is damage, of an operation its own alone: another build may have
+//! written it.
 
-use holdfast_core::operation::{Digest, Operation};
+use holdfast_core::operation::{Digest, Kind, Operation, Outcome, State};
 use holdfast_core::worker::{Known, Row};
 use holdfast_store::StoreError;
 use serde::Serialize;
@@ -24,7 +25,28 @@ pub(super) fn word<T: DeserializeOwned>(text: String) -> Result<T, StoreError> {
 /// The columns of [`known`].
 pub(super) const KNOWN: &str = "SELECT run, kind, digest, state, outcome, written FROM operations WHERE id = ?1";
 
+/// What stands in a row; of one that cannot be read, that nobody knows how it ended.
 pub(super) fn known(row: &rusqlite::Row<'_>) -> Result<Known, StoreError> {
+    match understood(row) {
+        Err(StoreError::Damaged) => Ok(Known {
+            run_id: row.get::<_, Option<_>>(0)?.and_then(|run| word(run).ok()),
+            kind: word(row.get(1)?).unwrap_or(Kind::Exec),
+            digest: Digest(row.get(2)?),
+            state: State::Unknown,
+            outcome: Some(unreadable()),
+            written: from_json(&row.get::<_, String>(5)?).unwrap_or_default(),
+        }),
+        read => read,
+    }
+}
+
+/// The end of an operation whose row cannot be read.
+pub(super) fn unreadable() -> Outcome {
+    let reason = "this build cannot read what the ledger says of it; another one may have written it".into();
+    Outcome::Unknown { reason, evidence: None }
+}
+
+fn understood(row: &rusqlite::Row<'_>) -> Result<Known, StoreError> {
     Ok(Known {
         run_id: row.get::<_, Option<_>>(0)?.map(word).transpose()?,
         kind: word(row.get(1)?)?,
@@ -38,7 +60,10 @@ pub(super) fn known(row: &rusqlite::Row<'_>) -> Result<Known, StoreError> {
 /// The columns of [`living`].
 pub(super) const LIVING: &str =
     "SELECT id, run, session, role, client, request, digest, state, attempt, generation, outcome,
-    written, cancelled, acked, changed FROM operations WHERE acked = 0 ORDER BY seq";
+    written, cancelled, acked, changed, seq FROM operations WHERE acked = 0 ORDER BY seq";
+
+/// The column that says where a row stands.
+pub(super) const SEQ: usize = 15;
 
 /// A row that is not over, and when it last changed.
 pub(super) fn living(row: &rusqlite::Row<'_>) -> Result<(Row, u64), StoreError> {

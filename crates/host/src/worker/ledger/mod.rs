@@ -55,7 +55,8 @@ impl Ledger {
         let (store, damaged) = Store::open_or_set_aside(folder, &LAYOUT)?;
         let mut set_aside = damaged.map(|to| (Aside::Damaged, to));
         let ledger = Ledger(store);
-        let why = match ledger.belongs_to(owner).and_then(|ours| Ok((ours, ledger.0.read_now(stored)?))) {
+        let read = |ours| Ok((ours, ledger.read()?));
+        let why = match ledger.belongs_to(owner).and_then(read) {
             Ok((true, stored)) => return Ok(Opened { ledger, stored, set_aside }),
             Ok((false, _)) => Aside::OfAnother,
             Err(StoreError::Damaged) if set_aside.is_none() => Aside::Damaged,
@@ -68,19 +69,46 @@ impl Ledger {
         set_aside = Some((why, Store::set_aside(folder, &LAYOUT)?));
         let ledger = Ledger(Store::open(folder, &LAYOUT)?);
         ledger.belongs_to(owner)?;
-        let stored = ledger.0.read_now(stored)?;
+        let stored = ledger.read()?;
         Ok(Opened { ledger, stored, set_aside })
     }
 
     /// Whether it is this device's; a new one is from now on.
     fn belongs_to(&self, owner: [u8; 32]) -> Result<bool, StoreError> {
-        let (tell, told) = mpsc::channel();
-        let claim = move |db: &Connection| {
+        self.write_now(move |db| {
             db.execute("UPDATE ledger SET owner = ?1 WHERE owner IS NULL", params![owner])?;
-            Ok::<_, StoreError>(db.query_row("SELECT owner = ?1 FROM ledger", params![owner], |row| row.get(0))?)
-        };
+            Ok(db.query_row("SELECT owner = ?1 FROM ledger", params![owner], |row| row.get(0))?)
+        })
+    }
+
+    /// What is not over. An operation that cannot be read is over here: the folder of its run is nobody's, which ends what
+    /// runs there, and the relay hears that nobody knows how it ended.
+    fn read(&self) -> Result<Stored, StoreError> {
+        let (stored, unreadable) = self.0.read_now(stored)?;
+        if !unreadable.is_empty() {
+            tracing::error!("{} operations of the ledger cannot be read: their outcome is unknown", unreadable.len());
+            let (at, outcome) = (unix_ms(), columns::json(&columns::unreadable())?);
+            self.write_now(move |db| {
+                let sql =
+                    "UPDATE operations SET state = 'unknown', outcome = ?2, acked = 1, request = NULL, changed = ?3
+                           WHERE seq = ?1";
+                for seq in &unreadable {
+                    db.execute(sql, params![seq, outcome, at])?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(stored)
+    }
+
+    /// Writes before anything else does, and waits for it. Blocks.
+    fn write_now<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (tell, told) = mpsc::channel();
         // It waits for the answer below.
-        self.0.submit_final(claim, move |outcome| _ = tell.send(outcome));
+        self.0.submit_final(work, move |outcome| _ = tell.send(outcome));
         told.recv().unwrap_or(Err(StoreError::Closed))
     }
 
@@ -174,29 +202,39 @@ const SWEEPS: [[&str; 2]; 4] = [
     ],
 ];
 
-fn stored(db: &Connection) -> Result<Stored, StoreError> {
+/// What is not over, and the places of operations that cannot be read.
+fn stored(db: &Connection) -> Result<(Stored, Vec<i64>), StoreError> {
     let now = unix_ms();
-    let mut rows = Vec::new();
+    let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
     let mut query = db.prepare(columns::LIVING)?;
     let mut found = query.query([])?;
     while let Some(row) = found.next()? {
-        let (row, changed) = columns::living(row)?;
-        rows.push(Living { row, age: Duration::from_millis(now.saturating_sub(changed)) });
+        match columns::living(row) {
+            Ok((row, changed)) => {
+                rows.push(Living { row, age: Duration::from_millis(now.saturating_sub(changed)) });
+            }
+            Err(StoreError::Damaged) => unreadable.push(row.get(columns::SEQ)?),
+            Err(error) => return Err(error),
+        }
     }
     let mut offsets = Vec::new();
     let mut query = db.prepare("SELECT run, stream, acked FROM offsets")?;
     let mut found = query.query([])?;
     while let Some(row) = found.next()? {
-        offsets.push((columns::word(row.get(0)?)?, columns::word(row.get(1)?)?, row.get(2)?));
+        // One that says nothing is of an operation that does not either.
+        if let (Ok(run), Ok(stream)) = (columns::word(row.get(0)?), columns::word(row.get(1)?)) {
+            offsets.push((run, stream, row.get(2)?));
+        }
     }
     let mut query = db.prepare("SELECT id, generation, configured FROM ledger")?;
     let mut found = query.query([])?;
     let life = found.next()?.ok_or(StoreError::Damaged)?;
-    Ok(Stored {
+    let stored = Stored {
         ledger: columns::word(life.get(0)?)?,
         generation: life.get(1)?,
         config: life.get::<_, Option<_>>(2)?.map(Digest),
         rows,
         offsets,
-    })
+    };
+    Ok((stored, unreadable))
 }

@@ -5,6 +5,8 @@ use holdfast_core::operation::{Exit, Operation, Outcome, State, Stream, Streams}
 use holdfast_core::policy::Role;
 use holdfast_core::worker::{Known, Row};
 
+use holdfast_testkit::disk::Disk;
+
 use super::*;
 
 const OWNER: [u8; 32] = [7; 32];
@@ -196,6 +198,105 @@ fn a_damaged_ledger_is_set_aside_and_the_new_one_has_another_name() {
     assert_eq!(second.stored.rows.len(), 0);
 }
 
+/// What another build may have written.
+fn written_by_another(dir: &Path, n: u8, set: &str) {
+    let db = Connection::open(dir.join("ledger.sqlite")).unwrap();
+    let sql = format!("UPDATE operations SET {set} WHERE id = ?1");
+    assert_eq!(db.execute(&sql, params![id(n).as_str()]).unwrap(), 1);
+}
+
+#[test]
+fn an_operation_that_cannot_be_read_is_unknown_by_itself_and_the_ledger_stays() {
+    let unreadable = [
+        r#"request = '{"type":"teleport"}'"#,
+        "state = 'dreaming'",
+        "kind = 'teleport', request = '{}'",
+        r#"written = '{"smell":1}'"#,
+        r#"state = 'completed', outcome = '{"state":"dreamt"}'"#,
+        "role = 'emperor'",
+    ];
+    for set in unreadable {
+        let dir = tempfile::tempdir().unwrap();
+        let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+        admit(&ledger, row(1));
+        admit(&ledger, row(2));
+        one(&ledger, Change::Offset { run: run(2), stream: Stream::Stdout, offset: 9 });
+        ledger.close();
+        written_by_another(dir.path(), 1, set);
+
+        let again = Ledger::open(dir.path(), OWNER).unwrap();
+        assert_eq!((again.set_aside, again.stored.ledger), (None, stored.ledger), "{set}");
+        let rows: Vec<Row> = again.stored.rows.into_iter().map(|living| living.row).collect();
+        assert_eq!((rows, again.stored.offsets), (vec![row(2)], vec![(run(2), Stream::Stdout, 9)]), "{set}");
+        let Found { known, cancelled: false } = one(&again.ledger, Change::Recall(id(1))) else { panic!("{set}") };
+        let known = known.unwrap();
+        let reason = "this build cannot read what the ledger says of it; another one may have written it".into();
+        assert_eq!(
+            (known.state, known.outcome),
+            (State::Unknown, Some(Outcome::Unknown { reason, evidence: None })),
+            "{set}"
+        );
+        assert_eq!(
+            (known.run_id, known.kind, known.digest),
+            (Some(run(1)), row(1).operation.kind(), row(1).digest),
+            "{set}"
+        );
+        // It never runs again, whoever sends it.
+        assert_eq!(admit(&again.ledger, row(1)).known.unwrap().state, State::Unknown, "{set}");
+        again.ledger.close();
+    }
+}
+
+#[test]
+fn a_remembered_end_that_cannot_be_read_is_unknown_and_no_commit_fails_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    admit(&ledger, row(1));
+    one(&ledger, Change::Ended { id: id(1), outcome: done(), written: Streams::new() });
+    one(&ledger, Change::Acked { id: id(1) });
+    ledger.close();
+    written_by_another(dir.path(), 1, r#"outcome = '{"state":"dreamt"}'"#);
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    let found = commit(&ledger, vec![Change::Recall(id(1)), Change::Admit(Box::new(row(1)))]).unwrap();
+    assert!(found.iter().all(|found| found.known.as_ref().unwrap().state == State::Unknown), "{found:?}");
+}
+
+#[test]
+fn what_ends_and_what_is_forgotten_has_the_reserve_of_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::at(dir.path());
+    let Opened { ledger, .. } = Ledger::open(dir.path(), OWNER).unwrap();
+    for n in [1, 2, 3] {
+        admit(&ledger, row(n));
+    }
+    let all =
+        || std::fs::read_dir(dir.path()).unwrap().flatten().map(|file| file.metadata().unwrap().len()).sum::<u64>();
+    disk.resize(all());
+    // The one that is refused has no share in the reserve, whatever stands beside it.
+    let refused =
+        (10..=u8::MAX).find(|n| commit(&ledger, vec![Change::Admit(Box::new(row(*n)))]) == Err(LedgerError::Full));
+    let refused = refused.expect("the disk is full");
+    for n in [1, 2] {
+        one(&ledger, Change::Ended { id: id(n), outcome: done(), written: Streams::new() });
+    }
+    one(&ledger, Change::Offset { run: run(1), stream: Stream::Stdout, offset: 5 });
+    one(&ledger, Change::Acked { id: id(1) });
+    assert_eq!(commit(&ledger, vec![Change::Admit(Box::new(row(refused)))]), Err(LedgerError::Full));
+    ledger.close();
+
+    let Opened { ledger, stored, set_aside } = Ledger::open(dir.path(), OWNER).unwrap();
+    assert_eq!(set_aside, None);
+    let states: Vec<_> =
+        stored.rows.iter().map(|living| (living.row.operation.request_id.clone(), living.row.state)).collect();
+    assert_eq!(states[..2], [(id(2), State::Completed), (id(3), State::Received)]);
+    assert_eq!(stored.offsets, []);
+    let found = one(&ledger, Change::Recall(id(1))).known.unwrap();
+    assert_eq!((found.state, found.outcome), (State::Completed, Some(done())));
+    disk.heal();
+    while commit(&ledger, vec![Change::Admit(Box::new(row(refused)))]) == Err(LedgerError::Full) {}
+    assert_eq!(one(&ledger, Change::Recall(id(refused))).known, known(&row(refused)));
+}
+
 #[test]
 fn another_device_gets_a_ledger_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -212,12 +313,12 @@ fn another_device_gets_a_ledger_of_its_own() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_is_damage_too() {
+fn a_ledger_that_does_not_say_which_it_is_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let Opened { ledger, stored, .. } = Ledger::open(dir.path(), OWNER).unwrap();
     admit(&ledger, row(1));
     let (tell, told) = mpsc::channel();
-    let spoil = |db: &Connection| Ok::<_, StoreError>(db.execute("UPDATE operations SET state = 'asleep'", [])?);
+    let spoil = |db: &Connection| Ok::<_, StoreError>(db.execute("UPDATE ledger SET id = 'asleep'", [])?);
     ledger.0.submit(spoil, move |outcome| tell.send(outcome).unwrap());
     assert_eq!(told.recv().unwrap(), Ok(1));
     ledger.close();
@@ -250,7 +351,7 @@ async fn a_start_costs_the_same_whatever_is_remembered_and_a_sweep_forgets_the_o
     };
     assert_eq!(ledger.0.read_now(plan).unwrap(), ["SCAN operations USING INDEX living"]);
     let began = Instant::now();
-    assert_eq!(ledger.0.read_now(stored).unwrap().rows.len(), 1);
+    assert_eq!(ledger.read().unwrap().rows.len(), 1);
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 
     ledger.sweep(now).await.unwrap();
@@ -307,5 +408,5 @@ fn a_generation_never_goes_back() {
     for generation in [3, 2] {
         one(&ledger, Change::Generation(generation));
     }
-    assert_eq!(ledger.0.read_now(stored).unwrap().generation, 3);
+    assert_eq!(ledger.read().unwrap().generation, 3);
 }
