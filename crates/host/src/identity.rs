@@ -63,6 +63,60 @@ pub(crate) fn marked(_entry: &str) -> Vec<Marked> {
     Vec::new()
 }
 
+/// The runners of a folder: processes that lead a session and whose last word is that folder.
+#[cfg(target_os = "linux")]
+pub(crate) fn runners_of(folder: &std::path::Path) -> Vec<u32> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    all.filter_map(|process| {
+        let pid: u32 = process.ok()?.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let last = words.strip_suffix(&[0])?.rsplit(|byte| *byte == 0).next()?;
+        let is_it = last == folder.as_os_str().as_encoded_bytes() && stat(pid)?.session == pid;
+        is_it.then_some(pid)
+    })
+    .collect()
+}
+
+/// The runners of a folder: processes that lead a group and whose last word is that folder.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) fn runners_of(folder: &std::path::Path) -> Vec<u32> {
+    let listed = std::process::Command::new("/bin/ps").args(["-axww", "-o", "pid=,pgid=,command="]).output();
+    let (Ok(listed), Some(folder)) = (listed, folder.to_str()) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let runner = |line: &str| {
+        let (pid, rest) = line.trim_start().split_once(' ')?;
+        let (group, command) = rest.trim_start().split_once(' ')?;
+        let is_it = pid == group && command.trim_end().strip_suffix(folder)?.ends_with(' ');
+        pid.parse().ok().filter(|_| is_it)
+    };
+    text.lines().filter_map(runner).collect()
+}
+
+/// A job object ends with the runner that has it, and its pipe's name goes with it: there is nothing to look for.
+#[cfg(windows)]
+pub(crate) fn runners_of(_folder: &std::path::Path) -> Vec<u32> {
+    Vec::new()
+}
+
+/// Whether a program of this name works in a folder or below it; true where that cannot be told.
+#[cfg(target_os = "linux")]
+pub(crate) fn works_in(program: &str, folder: &std::path::Path) -> bool {
+    let Ok(all) = std::fs::read_dir("/proc") else { return true };
+    all.flatten().any(|process| {
+        let place = process.path();
+        let named = std::fs::read_to_string(place.join("comm")).is_ok_and(|name| name.trim_end() == program);
+        named && std::fs::read_link(place.join("cwd")).is_ok_and(|at| at.starts_with(folder))
+    })
+}
+
+/// Whether a program of this name works in a folder or below it; true where that cannot be told: wherever it runs at all.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn works_in(program: &str, _folder: &std::path::Path) -> bool {
+    let listed = std::process::Command::new("/bin/ps").args(["-axo", "comm="]).output();
+    let ends = |line: &str| line.trim_end().rsplit('/').next() == Some(program);
+    listed.map_or(true, |listed| String::from_utf8_lossy(&listed.stdout).lines().any(ends))
+}
+
 /// Whether a process group that exists has a member that is not dead; true where that cannot be told.
 #[cfg(unix)]
 pub(crate) fn has_living_member(group: u32) -> bool {

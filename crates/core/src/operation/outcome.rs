@@ -242,10 +242,10 @@ impl Outcome {
         } else if some("ended").is_some() || left["group_ended"] == true {
             known.push("what it left running was ended".into());
         } else if left.is_object() {
-            known.push("nothing of it was left running".into());
+            known.push("nothing of it was found running".into());
         }
-        if left["scope_ended"] == false {
-            known.push("what had left its group is not known".into());
+        if left["may_have_escaped"] == true {
+            known.push("a process that had left its group may run on".into());
         }
         (!known.is_empty()).then(|| known.join("; "))
     }

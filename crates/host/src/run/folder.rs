@@ -71,10 +71,10 @@ pub(super) fn write(path: &Path, what: &impl Serialize) -> Result<(), FileError>
     sync_folder(path.parent().unwrap_or(path)).map_err(FileError::io(path))
 }
 
-/// Reads a file of a run; `None` if there is none.
+/// Reads a file of a run; `None` if there is none. Fails with `InvalidData` if it says nothing, cut off or not.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match files::read(path, FILE_MAX) {
-        Ok(text) => Ok(Some(serde_json::from_str(&text)?)),
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)),
         Err(e) if e.is_absent() => Ok(None),
         Err(FileError::Io { source, .. }) => Err(source),
         Err(e) => Err(io::Error::other(e)),

@@ -18,6 +18,8 @@ pub struct Leftovers {
     pub ended: BTreeSet<u32>,
     /// Processes known to be the run's that still live.
     pub living: BTreeSet<u32>,
+    /// A process that left the program's group and the run's mark behind would not have been found.
+    pub may_have_escaped: bool,
 }
 
 /// Ends what the runner of a folder left running, and waits until it is gone, at most
@@ -49,7 +51,7 @@ mod unix {
 
     use super::*;
     use crate::group::{self, MARK};
-    use crate::identity;
+    use crate::identity::{self, Marked};
     use crate::run::folder::{LEADER, read};
     use crate::run::start::SCOPE;
 
@@ -58,6 +60,7 @@ mod unix {
 
     pub(super) fn kill(folder: &Path, identity: &Identity) -> io::Result<Leftovers> {
         let mut left = Leftovers::default();
+        // Nothing outlives a boot.
         if identity.boot != identity::boot() {
             return Ok(left);
         }
@@ -79,6 +82,7 @@ mod unix {
         }
         left.ended.retain(|pid| !left.living.contains(pid));
         left.scope_ended = scope.is_some() && left.living.is_empty();
+        left.may_have_escaped = !left.scope_ended;
         Ok(left)
     }
 
@@ -91,8 +95,7 @@ mod unix {
         };
         let Some(Leader { pid, started }) = leader else { return Ok(Vec::new()) };
         let leads = started.is_some() && identity::started(pid) == started;
-        let marked = identity::marked(&mark(identity));
-        let mut groups = match leads || marked.iter().any(|process| process.group == pid) {
+        let mut groups = match leads || marked(identity).iter().any(|process| process.group == pid) {
             true => identity::groups_of_session(pid),
             false => Vec::new(),
         };
@@ -111,7 +114,7 @@ mod unix {
 
     /// Living processes of the run.
     fn living(identity: &Identity, scope: Option<&Path>) -> BTreeSet<u32> {
-        let mut all: BTreeSet<u32> = identity::marked(&mark(identity)).into_iter().map(|process| process.pid).collect();
+        let mut all: BTreeSet<u32> = marked(identity).iter().map(|process| process.pid).collect();
         if let Some(scope) = scope {
             // Ends everything in it at once, also what is being forked; older kernels cannot.
             let _ = std::fs::write(scope.join("cgroup.kill"), "1");
@@ -121,7 +124,11 @@ mod unix {
         all
     }
 
-    fn mark(identity: &Identity) -> String {
-        format!("{MARK}={}", identity.mark)
+    /// Living processes that carry the run's mark, if that is known.
+    fn marked(identity: &Identity) -> Vec<Marked> {
+        match identity.mark.as_str() {
+            "" => Vec::new(),
+            mark => identity::marked(&format!("{MARK}={mark}")),
+        }
     }
 }

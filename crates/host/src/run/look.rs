@@ -26,7 +26,7 @@ pub enum Found {
     },
 }
 
-/// Looks what became of a run. Fails if its files cannot be read.
+/// Looks what became of a run. Fails if its files cannot be read, with `InvalidData` if its claim says nothing.
 pub fn look(folder: &Path) -> io::Result<Found> {
     let identity = match read(&folder.join(CLAIM))? {
         None => return Ok(Found::NotStarted),
@@ -35,7 +35,11 @@ pub fn look(folder: &Path) -> io::Result<Found> {
     };
     // First whether it lives: one that is gone can write its end no more.
     let lives = lives(&identity);
-    let end = read(&folder.join(EXIT))?;
+    let end = match read(&folder.join(EXIT)) {
+        // It says nothing, and what is left running is to be looked for all the same.
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => None,
+        end => end?,
+    };
     match lives && end.is_none() {
         true => Ok(Found::Lives(identity)),
         false => Ok(Found::Gone { identity, end }),

@@ -10,7 +10,7 @@ use holdfast_core::limits;
 use holdfast_core::run::{Ask, Claim, Identity, Signal};
 
 use super::tend::blocking;
-use crate::run::{self, Found};
+use crate::run::{self, Found, Leftovers};
 use crate::spool;
 
 /// The folders in `runs` that are not among the known names. Blocks.
@@ -64,17 +64,20 @@ async fn over(folder: &Path) -> io::Result<()> {
                 }
             }
             Ok(Found::Gone { identity, .. }) => {
-                let left = run::kill_leftovers(folder, &identity).await?;
-                return match left.living.is_empty() {
-                    true => Ok(()),
-                    false => Err(io::Error::other("processes of it that were killed still live")),
-                };
+                return none_left(&run::kill_leftovers(folder, &identity).await?);
             }
             Ok(Found::Void) => return Ok(()),
-            // It is no run, or none of ours.
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => return Ok(()),
+            // It is no run, or one of which nobody can say what it is.
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => return none_left(&run::end_orphan(folder).await?),
             Err(e) => return Err(e),
         }
+    }
+}
+
+fn none_left(left: &Leftovers) -> io::Result<()> {
+    match left.living.is_empty() {
+        true => Ok(()),
+        false => Err(io::Error::other("processes of it that were killed still live")),
     }
 }
 

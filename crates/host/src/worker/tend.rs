@@ -64,6 +64,8 @@ pub(super) struct Tending {
     pub(super) trims: BTreeMap<Stream, u64>,
     /// Its program is to end, which is said by a signal where the runner cannot be reached: asked since then.
     pub(super) ending: Option<Instant>,
+    /// A runner's claim stood there once.
+    pub(super) claimed: bool,
 }
 
 /// How long a runner that was asked to end its program has until it is ended itself.
@@ -87,7 +89,10 @@ impl Tending {
     pub(super) async fn run(mut self, begin: Begin) {
         let over = match begin {
             Begin::Launch(launch) => self.launch(*launch).await,
-            Begin::Attach => self.follow(None).await,
+            Begin::Attach => {
+                self.claimed = true;
+                self.follow(None).await
+            }
             Begin::Void if self.void(None).await => self.follow(None).await,
             Begin::Void | Begin::Over => true,
         };
@@ -163,12 +168,17 @@ impl Tending {
                     return true;
                 }
                 Ok(Found::Void | Found::NotStarted) => {
+                    if self.claimed {
+                        // Somebody removed what stood there.
+                        self.orphan().await;
+                    }
                     if !self.void(failure.clone()).await {
                         return true;
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-                    self.unreadable(&e).await;
+                    let left = self.orphan().await;
+                    self.tell_gone(json!({"runner": "unreadable", "why": e.to_string(), "left": left})).await;
                     return true;
                 }
                 Err(e) => self.pause("read", &e).await,
@@ -286,8 +296,14 @@ impl Tending {
         self.tell_gone(evidence).await;
     }
 
-    async fn unreadable(&self, error: &io::Error) {
-        self.tell_gone(json!({"runner": "unreadable", "why": error.to_string()})).await;
+    /// Ends what runs for a folder whose claim says nothing.
+    async fn orphan(&self) -> run::Leftovers {
+        loop {
+            match run::end_orphan(&self.folder).await {
+                Ok(left) => return left,
+                Err(e) => self.pause("ended", &e).await,
+            }
+        }
     }
 
     async fn tell_gone(&self, evidence: serde_json::Value) {

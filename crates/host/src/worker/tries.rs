@@ -48,6 +48,7 @@ impl Ground {
             news: Box::new(move |news| _ = events.send(Event::Run(of.clone(), attempt, news))),
             trims: trims.clone(),
             ending: None,
+            claimed: false,
         };
         let task = tokio::spawn(tending.run(begin)).abort_handle();
         Tended { orders, task, trims, readers: HashMap::new() }

@@ -5,7 +5,7 @@ use holdfast_core::run::{Ask, Claim, Lease};
 
 use super::*;
 use crate::identity;
-use crate::run::{Leftovers, boot_clock, claim, kill_leftovers};
+use crate::run::{Leftovers, boot_clock, claim, end_orphan, kill_leftovers};
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_says_why() {
@@ -136,8 +136,55 @@ async fn a_killed_runner_leaves_no_end_and_what_it_left_behind_is_ended() {
     assert_eq!(identity, attached.identity);
     let left = kill_leftovers(&folder, &identity).await.unwrap();
     assert!(left.group_ended && left.living.is_empty() && pids.iter().all(|pid| left.ended.contains(pid)), "{left:?}");
-    assert_eq!(kill_leftovers(&folder, &identity).await.unwrap(), Leftovers::default());
+    let nothing = Leftovers { may_have_escaped: true, ..Leftovers::default() };
+    assert_eq!(kill_leftovers(&folder, &identity).await.unwrap(), nothing);
     assert!(attach(&folder).await.is_err());
+}
+
+#[tokio::test]
+async fn a_runner_whose_claim_says_nothing_is_found_and_ended_with_its_program() {
+    let home = Home::new();
+    let folder = home.sh("trap '' TERM; setsid sleep 1000 & echo $! $$; sleep 1000", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 4).await;
+    let pids: Vec<u32> = text(&folder, Stream::Stdout).split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    std::fs::write(folder.join("claim"), "{").unwrap();
+    assert_eq!(look(&folder).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    let left = end_orphan(&folder).await.unwrap();
+    assert!(left.living.is_empty(), "{left:?}");
+    assert!(!alive(attached.identity.pid) && !pids.iter().any(|pid| alive(*pid)));
+}
+
+#[tokio::test]
+async fn without_claim_and_runner_its_program_is_found_by_what_stands_beside() {
+    let home = Home::new();
+    let folder = home.sh("echo $$; exec sleep 1000", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 2).await;
+    let program: u32 = text(&folder, Stream::Stdout).trim().parse().unwrap();
+    kill(attached.identity.pid, Signal::SIGKILL);
+    while attached.next().await.is_some() || alive(attached.identity.pid) {}
+    std::fs::write(folder.join("claim"), "{").unwrap();
+    let left = end_orphan(&folder).await.unwrap();
+    assert!(left.group_ended && left.may_have_escaped && left.living.is_empty(), "{left:?}");
+    assert!(!alive(program));
+}
+
+#[tokio::test]
+async fn an_exit_that_says_nothing_is_no_end_and_hides_nothing_that_runs() {
+    let home = Home::new();
+    let folder = home.sh("echo $$; exec sleep 1000", |_| {}).await;
+    let mut attached = attach(&folder).await.unwrap();
+    grown(&folder, &mut attached, Stream::Stdout, 2).await;
+    crate::files::replace(&folder.join("exit"), b"{").unwrap();
+    assert_eq!(look(&folder).unwrap(), Found::Lives(attached.identity.clone()));
+    kill(attached.identity.pid, Signal::SIGKILL);
+    while attached.next().await.is_some() || alive(attached.identity.pid) {}
+    assert_eq!(look(&folder).unwrap(), Found::Gone { identity: attached.identity, end: None });
+    let program: u32 = text(&folder, Stream::Stdout).trim().parse().unwrap();
+    let Found::Gone { identity, .. } = look(&folder).unwrap() else { panic!() };
+    kill_leftovers(&folder, &identity).await.unwrap();
+    assert!(!alive(program));
 }
 
 /// Kills runners at any moment: what is found afterwards is true.

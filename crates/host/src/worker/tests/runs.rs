@@ -204,6 +204,44 @@ async fn a_killed_runner_leaves_an_unknown_outcome_the_output_so_far_and_nothing
     super::status(&worker, |s| s.counts.unknown == 0 && s.operations.is_empty()).await;
 }
 
+/// A program runs, its worker goes, something happens to its folder, and another worker comes: how it ends, and the program.
+async fn spoilt(spoil: impl FnOnce(&Path)) -> (Outcome, u32) {
+    let stage = Stage::new().await;
+    let mut received = BTreeMap::new();
+    let mut program = 0;
+    torn_off(&stage, async |_| {
+        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+        peer.ask(sh(1, "echo $$; exec sleep 1000")).await;
+        peer.received(1).await;
+        peer.state(1, State::Running).await;
+        peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
+        program = String::from_utf8_lossy(peer.output(1, Stream::Stdout)).trim().parse().unwrap();
+        received = peer.received;
+    })
+    .await;
+    assert!(lives(program));
+    spoil(&stage.run_folder(1));
+    let _worker = stage.worker().await;
+    let mut peer = stage.relay.live(&[id(1)], received).await;
+    (peer.end(1).await.0, program)
+}
+
+#[tokio::test]
+async fn a_claim_that_says_nothing_makes_the_outcome_unknown_after_what_runs_was_found_and_ended() {
+    let (outcome, program) = spoilt(|folder| std::fs::write(folder.join("claim"), "{").unwrap()).await;
+    assert!(!lives(program), "unknown means over");
+    let Outcome::Unknown { evidence: Some(evidence), .. } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((&evidence["runner"], &evidence["left"]["living"]), (&json!("unreadable"), &json!([])));
+}
+
+#[tokio::test]
+async fn a_claim_that_was_removed_makes_the_outcome_unknown_after_what_runs_was_found_and_ended() {
+    let (outcome, program) = spoilt(|folder| std::fs::remove_file(folder.join("claim")).unwrap()).await;
+    assert!(!lives(program), "unknown means over");
+    let reason = "what its runner left is gone".into();
+    assert_eq!(outcome, Outcome::Unknown { reason, evidence: None });
+}
+
 #[tokio::test]
 async fn a_cut_in_the_middle_of_output_loses_no_byte_and_repeats_none_beyond_the_window() {
     let stage = Stage::new().await;
