@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use holdfast_core::code::Code;
 use holdfast_core::limits;
@@ -13,6 +14,8 @@ use holdfast_core::redact::redact;
 use parking_lot::Mutex;
 
 use super::again::{Broken, Tries};
+use super::download::blocking;
+use super::locks::{self, Note, Place};
 use crate::exec::git::{self, Git, Output};
 
 /// Longest piece of git's own words in an error.
@@ -25,8 +28,14 @@ const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process)|credential\.(.*\.)
 const TALKING: &[&str] = &["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "http.lowSpeedLimit=1", "-c"];
 
 /// Projects in which an operation works now: one at a time.
-#[derive(Debug, Clone, Default)]
-pub(super) struct AtWork(Arc<Mutex<HashSet<PathBuf>>>);
+#[derive(Debug, Clone)]
+pub(super) struct AtWork {
+    projects: Arc<Mutex<HashSet<PathBuf>>>,
+    /// Where it is noted in which.
+    notes: PathBuf,
+    /// When this began.
+    born: SystemTime,
+}
 
 /// The place in one project; given back when dropped.
 struct Turn {
@@ -36,13 +45,17 @@ struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.all.0.lock().remove(&self.project);
+        self.all.projects.lock().remove(&self.project);
     }
 }
 
 impl AtWork {
+    pub(super) fn new(notes: PathBuf) -> AtWork {
+        AtWork { projects: Arc::default(), notes, born: SystemTime::now() }
+    }
+
     fn take(&self, project: PathBuf) -> Result<Turn, Failure> {
-        match self.0.lock().insert(project.clone()) {
+        match self.projects.lock().insert(project.clone()) {
             true => Ok(Turn { all: self.clone(), project }),
             false => Err(Failure::nothing_done(Code::Busy, "another operation works in this project")),
         }
@@ -52,6 +65,8 @@ impl AtWork {
 /// A project that may be worked in.
 pub(super) struct Tree<'a> {
     git: Git<'a>,
+    // In this order: what is left locked is seen to before the next one has its turn.
+    _note: Option<Note>,
     _turn: Turn,
 }
 
@@ -64,12 +79,20 @@ impl<'a> Tree<'a> {
         if !git::exists() {
             return Err(Failure::new(Code::Unavailable, "there is no git program on this machine"));
         }
-        let tree = Tree { git, _turn: at_work.take(git.folder.to_path_buf())? };
+        let mut tree = Tree { git, _note: None, _turn: at_work.take(git.folder.to_path_buf())? };
+        let asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"];
+        let told = tree.must(&asked, Code::ExecutionFailed).await?;
+        let mut told = told.lines().map(|line| git.folder.join(line));
+        let (Some(top), Some(own), Some(shared)) = (told.next(), told.next(), told.next()) else {
+            return Err(Failure::new(Code::ExecutionFailed, "git does not say where it keeps the project"));
+        };
         // Its configuration may name another place.
-        let top = PathBuf::from(tree.must(&["rev-parse", "--show-toplevel"], Code::ExecutionFailed).await?);
         if top.canonicalize().ok().as_deref() != Some(git.folder) {
             return Err(Failure::new(Code::PathBoundary, "the project's working tree lies elsewhere"));
         }
+        let place = Place { project: git.folder.to_path_buf(), own, shared };
+        let (notes, born) = (at_work.notes.clone(), at_work.born);
+        tree._note = Some(blocking(move || Note::put(&notes, place, born)).await?);
         match git.own_keys(PROGRAMS).await?.first() {
             None => Ok(tree),
             Some(key) => {
@@ -92,7 +115,7 @@ impl<'a> Tree<'a> {
         let output = self.git.run(arguments, &[], limits::RESULT_PREVIEW).await?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.bytes).trim_end().to_owned()),
-            false => Err(Failure::new(code, words(&output.said))),
+            false => Err(failed(code, &output.said)),
         }
     }
 
@@ -122,6 +145,11 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// Why a step failed.
+fn failed(code: Code, said: &str) -> Failure {
+    locks::found(said).map_or_else(|| Failure::new(code, words(said)), locks::locked)
+}
+
 /// What git said, on one line and without secrets.
 pub(super) fn words(said: &str) -> String {
     let line = one_line(&redact(said.trim()), SAID);
@@ -137,7 +165,7 @@ pub(super) fn refusal(said: &str) -> Failure {
         () if lower.contains("transport '") && lower.contains("not allowed") => Code::PolicyDenied,
         () => Code::ExecutionFailed,
     };
-    Failure::new(code, words(said))
+    failed(code, said)
 }
 
 /// What a remote says to somebody it does not know.

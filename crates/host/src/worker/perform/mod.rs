@@ -7,6 +7,7 @@ mod fetch;
 mod file_sync;
 mod forward;
 mod git;
+mod locks;
 mod projects;
 mod workspace;
 
@@ -62,7 +63,8 @@ pub(crate) struct Performer {
 impl Performer {
     /// Nothing is done yet.
     pub(crate) fn new(options: PerformOptions) -> Performer {
-        Performer { options, network: Network::system(), transports: "https:ssh", at_work: git::AtWork::default() }
+        let at_work = git::AtWork::new(options.dir.join("git"));
+        Performer { options, network: Network::system(), transports: "https:ssh", at_work }
     }
 
     /// Does one operation to its end. What fails on the network is tried again for

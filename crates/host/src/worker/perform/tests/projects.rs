@@ -2,7 +2,10 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
+use super::super::git::AtWork;
+use super::super::locks::{Note, Place};
 use super::*;
 
 fn git(dir: &Path, arguments: &[&str]) -> String {
@@ -374,4 +377,53 @@ async fn a_branch_is_made_and_checked_out() {
     assert_eq!(team.state(), before);
     team.write("a", "changed\n");
     assert_eq!(branch("two", Some("main")).await.unwrap()["from"], first);
+}
+
+/// As a git that was killed leaves it.
+fn lock(project: &Path, name: &str) -> PathBuf {
+    let lock = project.join(".git").join(name);
+    std::fs::write(&lock, "").unwrap();
+    lock
+}
+
+#[tokio::test]
+async fn what_somebody_else_locked_stays_and_the_error_says_what_to_do() {
+    let team = Team::new();
+    team.colleague_pushes("main", "b", "2\n");
+    let index = lock(&team.project(), "index.lock");
+    let failure = team.sync(json!({})).await.unwrap_err();
+    let why =
+        "app: .git/index.lock exists: another git works in this project, or was killed in it; if none does, remove it";
+    assert_eq!((failure.code, failure.retryable, &*failure.message), (Code::Busy, true, why));
+    assert!(index.exists());
+    std::fs::remove_file(index).unwrap();
+    let branch = lock(&team.project(), "refs/heads/main.lock");
+    let failure = team.sync(json!({})).await.unwrap_err();
+    assert_eq!(failure.code, Code::Busy);
+    assert!(failure.message.contains(".git/refs/heads/main.lock exists"), "{}", failure.message);
+    std::fs::remove_file(branch).unwrap();
+    assert_eq!(team.sync(json!({})).await.unwrap()["state"], "updated");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_killed_step_of_ours_left_locked_is_unlocked_by_the_next_process() {
+    let mut team = Team::new();
+    let project = team.project().canonicalize().unwrap();
+    team.colleague_pushes("main", "b", "2\n");
+    let place = Place { project: project.clone(), own: project.join(".git"), shared: project.join(".git") };
+    let notes = team.stage.data.path().join("git");
+    // Killed: it never comes to its end.
+    std::mem::forget(Note::put(&notes, place, SystemTime::now()).unwrap());
+    let note = std::fs::read_dir(&notes).unwrap().next().unwrap().unwrap().path();
+    let began = SystemTime::now() - Duration::from_secs(10);
+    std::fs::File::options().write(true).open(note).unwrap().set_modified(began).unwrap();
+    let left = ["index.lock", "HEAD.lock", "refs/heads/main.lock"].map(|name| lock(&project, name));
+    // Not git's.
+    let other = lock(&project, "description.lock");
+    team.stage.performer.at_work = AtWork::new(notes.clone());
+    assert_eq!(team.sync(json!({})).await.unwrap()["state"], "updated");
+    assert!(!left.iter().any(|lock| lock.exists()));
+    assert!(other.exists());
+    assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0);
 }
