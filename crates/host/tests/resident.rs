@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::command::{Command, Engine};
+use holdfast_core::limits;
 use holdfast_core::status::{Action, EngineState, LinkState, StatusSnapshot, WarningCode};
 use holdfast_host::engines::{EngineOptions, Mode, Overrides};
 use holdfast_host::lock::DataLock;
@@ -81,7 +82,8 @@ async fn failed(resident: &Resident) -> String {
 
 async fn ask(resident: &Resident, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
     let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let response = resident.request(Request::builder().method(method).uri(path).body(body).unwrap()).await;
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
+    let response = resident.request(request.unwrap()).await;
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -326,6 +328,47 @@ async fn all_access_is_cut_while_the_relay_is_stopped_too() {
     assert_eq!(cut, json!({"revoked": 1}));
     resident.dispatch(Command::Start { engine: Some(Engine::Relay) }).await.unwrap();
     assert_eq!(resident.dispatch(Command::TokenList {}).await.unwrap(), json!([]));
+    resident.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_access_is_cut_at_once_while_the_worker_cannot_write_its_ledger() {
+    let place = Place::new();
+    let resident = place.start();
+    let live =
+        |s: &Arc<StatusSnapshot>| s.worker.as_ref().is_some_and(|w| w.state == LinkState::Healthy && w.lease.held);
+    until(&resident, live).await;
+    let token = Command::TokenCreate { name: "script".into(), role: None, device: None, account: None, days: None };
+    resident.dispatch(token).await.unwrap();
+    // Somebody else writes to the ledger, and what the worker has to write waits.
+    let other = rusqlite::Connection::open(place.dirs().data.join("worker/ledger.sqlite")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = json!({"request": {"type": "exec", "command": {"argv": ["sleep", "1000"]}}});
+    let (code, answer) = ask(&resident, "POST", "/api/operations", start).await;
+    assert_eq!(code, StatusCode::ACCEPTED, "{answer}");
+
+    let cut = resident.dispatch(Command::CutAllAccess {});
+    let cut = tokio::time::timeout(limits::STOP_WAIT, cut).await.expect("it waits for no ledger").unwrap();
+    assert_eq!(cut, json!({"revoked": 1}));
+    let engines = resident.status().app.engines.clone();
+    assert_eq!((engines[&Engine::Worker], engines[&Engine::Link]), (EngineState::Stopped, EngineState::Stopped));
+    assert_eq!(resident.dispatch(Command::TokenList {}).await.unwrap(), json!([]));
+
+    // What was on its way into the ledger never runs.
+    other.execute_batch("ROLLBACK").unwrap();
+    resident.dispatch(Command::Start { engine: None }).await.unwrap();
+    let path = format!("/api/operations/{}", answer["id"].as_str().unwrap());
+    let view = async {
+        loop {
+            let (_, view) = ask(&resident, "GET", &path, Value::Null).await;
+            if view["outcome"].is_object() {
+                return view;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let view = tokio::time::timeout(Duration::from_secs(120), view).await.unwrap();
+    assert_eq!((&view["state"], &view["outcome"]["started"]), (&json!("cancelled"), &json!(false)), "{view}");
     resident.shutdown().await;
 }
 

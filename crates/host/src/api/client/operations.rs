@@ -193,3 +193,73 @@ fn is_passing(code: &str) -> bool {
         "unavailable" | "silent" | "not_running" | "busy" | "rate_limited" | "storage_full" | "outcome_unknown"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Json;
+    use axum::http::StatusCode;
+    use axum::routing::post;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::files;
+    use crate::lock::DataLock;
+
+    /// A holder whose relay answers starts like this, one after the other, and with the operation in the end: what it was asked.
+    async fn holder(dirs: &Dirs, answers: &'static [(u16, &'static str)]) -> Arc<Mutex<Vec<Value>>> {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (heard, next) = (Arc::clone(&asked), Arc::new(AtomicUsize::new(0)));
+        let start = move |Json(body): Json<Value>| {
+            heard.lock().push(body);
+            let answer = match answers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                Some((status, code)) => {
+                    (StatusCode::from_u16(*status).unwrap(), json!({"code": code, "message": "not now"}))
+                }
+                None => {
+                    let view = json!({
+                        "id": "op_aaaaaaaaaaaaaaaaaaaaaa", "kind": "exec", "summary": "true", "state": "queued",
+                        "worker_live": true, "cancelled": false, "ending": false, "received": {}, "written": {},
+                        "created": 1,
+                    });
+                    (StatusCode::ACCEPTED, view)
+                }
+            };
+            std::future::ready((answer.0, Json(answer.1)))
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let file = json!({"address": listener.local_addr().unwrap(), "token": "t", "pid": std::process::id(), "started_at": 1});
+        files::replace(&dirs.api_file(), file.to_string().as_bytes()).unwrap();
+        let router = axum::Router::new().route("/api/operations", post(start));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        asked
+    }
+
+    #[tokio::test]
+    async fn a_start_whose_answer_was_lost_is_asked_for_again_under_its_key_and_a_refused_one_is_not() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let dirs = Dirs { config: folder.path().join("config"), data: folder.path().join("data") };
+        dirs.prepare().unwrap();
+        let _held = DataLock::take(&dirs.data).unwrap();
+        let request: Request = serde_json::from_value(json!({"type": "exec", "command": {"argv": ["true"]}})).unwrap();
+        let away = Mutex::new(Vec::new());
+        let start = async || {
+            Follower::start(dirs.clone(), &request, None, "once", |why| away.lock().push(why.to_owned())).await
+        };
+
+        let asked = holder(&dirs, &[(500, "outcome_unknown"), (503, "unavailable")]).await;
+        let (_, started) = start().await.unwrap();
+        assert_eq!(started.id.as_str(), "op_aaaaaaaaaaaaaaaaaaaaaa");
+        assert_eq!(*away.lock(), ["not now", "not now"]);
+        let bodies = asked.lock().clone();
+        assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+        assert_eq!(bodies[0]["key"], "once");
+
+        let asked = holder(&dirs, &[(409, "conflict")]).await;
+        assert_eq!(start().await.unwrap_err().code, "conflict");
+        assert_eq!(asked.lock().len(), 1);
+    }
+}

@@ -231,6 +231,43 @@ async fn a_full_disk_stalls_a_program_until_there_is_room_and_loses_nothing() {
     assert_eq!(end.exit.unwrap().code, Some(0));
 }
 
+/// Where this user may mount no small disk there is none that runs full.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_connection_said_before_it_was_cut_is_kept_though_it_found_no_room_at_first() {
+    let home = Home::new();
+    let mount = |options: &str| {
+        let run =
+            std::process::Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(home.path()).output();
+        run.is_ok_and(|run| run.status.success())
+    };
+    if !mount("size=6m") {
+        return;
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = home.run(Program::Port(listener.local_addr().unwrap().port()), |_| {});
+    let (started, accepted) = tokio::join!(async { starter().start(&folder).await }, listener.accept());
+    started.unwrap();
+    let mut peer = accepted.unwrap().0;
+    let mut attached = attach(&folder).await.unwrap();
+    let said: Vec<u8> = (0..9_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let all_said = said.clone();
+    // It ends with the connection.
+    tokio::spawn(async move { peer.write_all(&all_said).await });
+    if attached.stalled.is_none() {
+        told(&mut attached, |tell| matches!(tell, Tell::Stalled { since: Some(_) })).await;
+    }
+    let before = crate::spool::written(&folder).unwrap()[&Stream::Stdout];
+    attached.asker().ask(&Ask::Kill {}).await.unwrap();
+    assert!(mount("remount,size=40m"));
+    let end = ended(&folder).await;
+    let (bytes, gaps) = all(&folder, Stream::Stdout, 0);
+    assert!(std::process::Command::new("umount").arg("-l").arg(home.path()).status().unwrap().success());
+    assert!(end.killed && gaps.is_empty());
+    assert_eq!(end.written[&Stream::Stdout], bytes.len() as u64);
+    assert!(bytes.len() as u64 > before && said.starts_with(&bytes), "{} of {before}", bytes.len());
+}
+
 #[tokio::test]
 async fn a_runner_is_small() {
     let home = Home::new();

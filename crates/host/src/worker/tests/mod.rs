@@ -91,6 +91,8 @@ struct Stage {
     relay: Relay,
     policy: Policy,
     forward: ForwardConfig,
+    /// Where the relay in this process listens.
+    relay_port: watch::Sender<Option<u16>>,
     ears: Arc<Ears>,
 }
 
@@ -103,6 +105,7 @@ impl Stage {
             relay: Relay::new().await,
             policy: Policy::of(Profile::Agent, "explicit"),
             forward: ForwardConfig::default(),
+            relay_port: watch::Sender::new(None),
             ears: Arc::default(),
         }
     }
@@ -131,7 +134,7 @@ impl Stage {
             starter: starter(),
             sync: watch::Sender::new(SyncConfig::default()).subscribe(),
             forward: watch::Sender::new(self.forward.clone()).subscribe(),
-            relay_port: watch::Sender::new(None).subscribe(),
+            relay_port: self.relay_port.subscribe(),
         };
         let ears = Arc::clone(&self.ears);
         let worker = tokio::task::spawn_blocking(move || super::spawn(options, ears)).await.expect("no panic");

@@ -74,6 +74,23 @@ async fn ports_are_reached_only_when_they_are_listed() {
 }
 
 #[tokio::test]
+async fn where_the_relay_of_this_process_listens_later_is_reached_no_more() {
+    let mut stage = Stage::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    stage.forward = serde_json::from_value(json!({"allow_ports": [port]})).unwrap();
+    let (_worker, mut peer) = stage.live().await;
+    let connect = |n| operation(n, json!({"type": "port_forward_connect", "port": port}));
+    assert_eq!(refusal(&mut peer, connect(1)).await, None);
+    drop(soon(listener.accept()).await.unwrap());
+    peer.end(1).await;
+    stage.relay_port.send_replace(Some(port));
+    assert_eq!(refusal(&mut peer, connect(2)).await, Some(Code::PolicyDenied));
+    stage.relay_port.send_replace(Some(port ^ 1));
+    assert_eq!(refusal(&mut peer, connect(3)).await, None);
+}
+
+#[tokio::test]
 async fn a_run_gets_the_environment_of_a_tool_call_and_what_was_asked_on_top() {
     let stage = Stage::new().await;
     let (_worker, mut peer) = stage.live().await;

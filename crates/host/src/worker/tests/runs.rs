@@ -209,14 +209,14 @@ async fn spoilt(spoil: impl FnOnce(&Path)) -> (Outcome, u32) {
     let stage = Stage::new().await;
     let mut received = BTreeMap::new();
     let mut program = 0;
-    torn_off(&stage, async |_| {
-        let mut peer = stage.relay.live(&[], BTreeMap::new()).await;
+    torn_off(&stage, async |mut peer| {
         peer.ask(sh(1, "echo $$; exec sleep 1000")).await;
         peer.received(1).await;
         peer.state(1, State::Running).await;
         peer.until_output(1, Stream::Stdout, |output| output.ends_with(b"\n")).await;
         program = String::from_utf8_lossy(peer.output(1, Stream::Stdout)).trim().parse().unwrap();
-        received = peer.received;
+        received = std::mem::take(&mut peer.received);
+        peer
     })
     .await;
     assert!(lives(program));
