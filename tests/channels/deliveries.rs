@@ -1,12 +1,11 @@
 //! What people write reaches their agent, once, or they are told.
 
-use futures_util::StreamExt as _;
 use holdfast_testkit::discord::Written;
 use holdfast_testkit::home::Home;
 use holdfast_testkit::stand::{alive, until};
 use serde_json::Value;
 
-use super::stage::{Stage, api, program};
+use super::stage::{Stage, program};
 
 #[tokio::test]
 async fn a_message_is_the_input_of_the_agents_program() {
@@ -84,6 +83,42 @@ async fn killed_while_the_agents_program_runs_the_sender_decides() {
 }
 
 #[tokio::test]
+async fn while_a_pane_is_gone_the_sender_is_told_and_the_message_is_typed_once_it_is_there() {
+    let script = r#"home=${0%/bin/tmux}
+        case "$1" in
+        display-message) [ -e "$home/there" ] || { echo "can't find window: agent" >&2; exit 1; }; echo "%1 0 0";;
+        load-buffer) cat > "$home/text";;
+        send-keys) echo "$*" >> "$home/keys";;
+        esac"#;
+    let stage = Stage::in_home(with_tmux(script), "", "deliver = \"tmux\"\npane = \"work:agent\"").await;
+    let message = stage.says("Hello");
+    let told = stage.said("the failure", |text| text.starts_with("Not delivered yet")).await;
+    let why = "Not delivered yet, tried again: can't find window: agent";
+    assert_eq!((told.content.as_str(), told.reply_to), (why, Some(message)));
+    std::fs::write(stage.path("there"), "").expect("the pane");
+    stage.said("the delivery", |text| text == "Delivered now.").await;
+    assert_eq!(stage.reads("text", |_| true).await, "Hello");
+    assert_eq!(stage.reads("keys", |_| true).await, "send-keys -t %1 Enter\n");
+    assert_eq!(stage.discord.seen().texts(stage.channel), [why, "Delivered now."]);
+}
+
+#[tokio::test]
+async fn a_message_whose_folder_is_removed_is_told_of_and_put_there_again() {
+    let stage = Stage::with("deliver = \"inbox\"").await;
+    let message = stage.says("Hello");
+    let new = has_a_file(&stage).await;
+    std::fs::rename(&new, new.with_file_name("away")).expect("it is removed");
+    let told = stage.said("the failure", |text| text.starts_with("Not delivered yet")).await;
+    assert!(told.content.ends_with("inbox/app/new: it was removed"), "{}", told.content);
+    assert_eq!(told.reply_to, Some(message));
+    has_a_file(&stage).await;
+    let file = std::fs::read_dir(&new).expect("the folder").next().expect("a file").expect("readable").path();
+    std::fs::remove_file(file).expect("it is taken");
+    stage.said("the delivery", |text| text == "Delivered now.").await;
+    assert_eq!(stage.discord.seen().texts(stage.channel).len(), 2);
+}
+
+#[tokio::test]
 async fn killed_while_a_text_is_pasted_the_sender_decides() {
     // A tmux that hangs between the paste and its end.
     let script = r#"home=${0%/bin/tmux}
@@ -93,12 +128,7 @@ async fn killed_while_a_text_is_pasted_the_sender_decides() {
         paste-buffer) echo x >> "$home/began"; [ -e "$home/go" ] || exec sleep 1000;;
         send-keys) echo "$*" > "$home/keys";;
         esac"#;
-    let mut home = Home::new();
-    program(&home, "bin/tmux", script);
-    let folder = home.data().parent().expect("a home").join("bin");
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("PATH"));
-    home.set("PATH", &path);
-    let mut stage = Stage::in_home(home, "", "deliver = \"tmux\"\npane = \"work:agent\"").await;
+    let mut stage = Stage::in_home(with_tmux(script), "", "deliver = \"tmux\"\npane = \"work:agent\"").await;
     perhaps(&mut stage, "began").await;
     assert_eq!(stage.reads("keys", |text| !text.is_empty()).await, "send-keys -t %1 Enter\n");
     assert_eq!(stage.reads("text", |_| true).await, "Deploy");
@@ -180,6 +210,16 @@ async fn has_a_file(stage: &Stage) -> std::path::PathBuf {
     new
 }
 
+/// A home whose `tmux` is this script.
+pub fn with_tmux(script: &str) -> Home {
+    let mut home = Home::new();
+    program(&home, "bin/tmux", script);
+    let folder = home.data().parent().expect("a home").join("bin");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("PATH"));
+    home.set("PATH", &path);
+    home
+}
+
 /// A program that keeps the message it is given.
 fn keeps(home: &Home) {
     program(home, "agent", r#"cat > "$1/got.new" && mv "$1/got.new" "$1/got""#);
@@ -222,14 +262,7 @@ async fn what_an_agents_process_had_in_its_hands_is_given_to_another_only_if_its
     keeps(&home);
     let stage = Stage::in_home(home, "", "deliver = \"mcp\"").await;
     let message = stage.says("Hello");
-    let (address, token) = api(&stage.home);
-    let url = format!("http://{address}/api/channel/listen?binding=app");
-    let listening = holdfast_testkit::mcp::http().get(url).bearer_auth(token).send().await.expect("an answer");
-    let mut bytes = listening.bytes_stream();
-    let mut text = String::new();
-    while !text.contains("Hello") {
-        text.push_str(&String::from_utf8_lossy(&bytes.next().await.expect("more").expect("bytes")));
-    }
+    let _listens = stage.hears_of("Hello").await;
     goes_to_the_program(&stage).await;
     let told = stage.said("the doubt", |text| text.starts_with("This may have been delivered")).await;
     assert_eq!(told.reply_to, Some(message));

@@ -94,9 +94,13 @@ async fn a_holder_that_is_stopped_for_long_while_another_asks_for_its_seat_says_
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let status = crew.members[1].home.json(&["seat", "show", "--json"]).await;
-    assert_eq!((&status["state"], &status["frozen"]), (&"claiming".into(), &true.into()), "nobody was asked to end it");
+    assert_eq!((&status["state"], &status["frozen"]), (&"standby".into(), &true.into()), "nobody was asked to end it");
     crew.members[0].process.thaw();
-    crew.until(1, "the seat", |status| status["seat"]["state"] == "serving").await;
+    crew.until(1, "told that it is awake", |status| status["seat"]["frozen"] == false).await;
+    crew.says(1);
+    crew.is_told().await;
+    crew.until(0, "the seat, still", |status| status["seat"]["state"] == "serving").await;
+    crew.takes(1).await;
     crew.until(0, "its end", |status| status["seat"]["state"] == "off").await;
     crew.says(1);
     crew.is_told().await;

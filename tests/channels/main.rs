@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod asks;
+mod bindings;
 mod crew;
 mod deliveries;
 mod endurance;

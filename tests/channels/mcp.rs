@@ -2,14 +2,13 @@
 
 use std::process::Stdio;
 
-use futures_util::StreamExt as _;
 use holdfast_testkit::process::{Signal, send};
 use holdfast_testkit::stand::alive;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use super::stage::{PATIENCE, Stage, api};
+use super::stage::{PATIENCE, Stage};
 
 /// An agent's end of the server.
 pub struct Client {
@@ -112,14 +111,7 @@ async fn a_message_is_pushed_to_the_agent_and_its_reply_is_posted_once() {
 async fn what_an_agent_got_and_did_not_acknowledge_is_offered_to_it_again() {
     let mut stage = Stage::with("deliver = \"mcp\"").await;
     stage.says("Hello");
-    let (address, token) = api(&stage.home);
-    let url = format!("http://{address}/api/channel/listen?binding=app");
-    let listening = holdfast_testkit::mcp::http().get(url).bearer_auth(token).send().await.expect("an answer");
-    let mut bytes = listening.bytes_stream();
-    let mut text = String::new();
-    while !text.contains("Hello") {
-        text.push_str(&String::from_utf8_lossy(&bytes.next().await.expect("more").expect("bytes")));
-    }
+    let _listens = stage.hears_of("Hello").await;
     stage.dies_and_comes_again().await;
     let (mut client, _) = Client::start(&stage, &["--binding", "app"]).await;
     assert_eq!(client.message().await["content"], "Hello");
@@ -183,6 +175,21 @@ async fn a_second_session_hears_nothing_until_the_first_has_gone() {
     stage.says("three");
     assert_eq!(second.message().await["content"], "three");
     assert!(second.kept.is_empty());
+}
+
+#[tokio::test]
+async fn while_an_agent_is_gone_the_sender_is_told_and_what_it_had_not_taken_goes_to_who_comes_next() {
+    let stage = Stage::with("deliver = \"mcp\"").await;
+    let message = stage.says("Hello");
+    let told = stage.said("the failure", |text| text.starts_with("Not delivered yet")).await;
+    let why = "Not delivered yet, tried again: the agent is not connected; it starts `holdfast channel mcp`";
+    assert_eq!((told.content.as_str(), told.reply_to), (why, Some(message)));
+    // One that has it in its hands and ends is no answer.
+    drop(stage.hears_of("Hello").await);
+    let (mut client, _) = Client::start(&stage, &[]).await;
+    assert_eq!(client.message().await["content"], "Hello");
+    stage.said("the delivery", |text| text == "Delivered now.").await;
+    assert_eq!(stage.discord.seen().texts(stage.channel), [why, "Delivered now."]);
 }
 
 #[tokio::test]

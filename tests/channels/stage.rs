@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use holdfast_testkit::discord::{FakeDiscord, Post};
 use holdfast_testkit::home::Home;
 use holdfast_testkit::process::Process;
@@ -95,6 +96,20 @@ impl Stage {
         let (text, alone) = seen.acknowledged[&click].texts[0].clone();
         assert!(alone, "only who pressed sees it");
         text
+    }
+
+    /// A process of the agent that listens at the API and never says that it has anything, once it has heard this. It is
+    /// connected until that is dropped.
+    pub async fn hears_of(&self, text: &str) -> impl Sized + use<> {
+        let (address, token) = api(&self.home);
+        let url = format!("http://{address}/api/channel/listen?binding=app");
+        let listening = holdfast_testkit::mcp::http().get(url).bearer_auth(token).send().await.expect("an answer");
+        let mut bytes = listening.bytes_stream();
+        let mut heard = String::new();
+        while !heard.contains(text) {
+            heard.push_str(&String::from_utf8_lossy(&bytes.next().await.expect("more").expect("bytes")));
+        }
+        bytes
     }
 
     /// A file in the home's folder.

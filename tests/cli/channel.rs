@@ -92,6 +92,7 @@ async fn a_binding_is_changed_while_it_runs_and_what_cannot_be_is_refused_by_its
     stand.home.ok(&bind).await;
     stand.home.ok(&["channel", "bind", "app", "--deliver", "inbox", "--mention"]).await;
     let shown = stand.home.json(&["channel", "show", "--json"]).await;
+    let project = stand.home.workspace().display().to_string();
     let binding = &shown["binding"][0];
     assert_eq!(
         (&binding["deliver"], &binding["mention"], &binding["transcript"]),
@@ -104,19 +105,24 @@ async fn a_binding_is_changed_while_it_runs_and_what_cannot_be_is_refused_by_its
     for (args, why) in [
         (&["channel", "bind", "app", "--deliver", "tmux"][..], "\"tmux\" needs `pane`"),
         (
-            &["channel", "bind", "web", "--channel", &stand.channel, "--project", "/srv"],
+            &["channel", "bind", "web", "--channel", &stand.channel, "--project", &project],
             "binding `app` has this channel already",
         ),
-        (&["channel", "bind", "web", "--channel", "agent-log", "--project", "/srv"], "the channel's id is a number"),
-        (&["channel", "bind", "app"], "nothing to change: name at least one option"),
+        (&["channel", "bind", "web", "--channel", "agent-log", "--project", &project], "the channel's id is a number"),
+        (&["channel", "bind", "app", "--project", "nowhere"], "there is no folder "),
+        (&["channel", "bind", "web", "--deliver", "tmux", "--pane", "a:0"], "there is no binding `web`"),
         (&["channel", "unbind", "web"], "there is no binding `web`"),
-        (&["channel", "test", "web"], "web"),
+        (&["channel", "test", "web"], "there is no binding `web`; `holdfast channel show` lists them"),
         (&["channel", "retry", "web"], "there is no binding `web`"),
+        (&["channel", "people", "--admit", "ann"], "\"ann\" is no person's id, which is a number"),
     ] {
         let output = stand.home.run(args).await;
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         assert!(said(&output).contains(why), "{args:?}: {}", said(&output));
     }
+    let nothing = stand.home.run(&["channel", "bind", "app"]).await;
+    assert_eq!(nothing.status.code(), Some(2), "it says too little");
+    assert!(said(&nothing).contains("nothing to change: name at least one option"), "{}", said(&nothing));
     stand.home.ok(&["channel", "unbind", "app"]).await;
     let shown = stand.home.json(&["channel", "show", "--json"]).await;
     assert_eq!((&shown["binding"], &shown["now"]["bindings"]), (&json!([]), &json!([])));
@@ -140,6 +146,8 @@ async fn somebody_is_paired_by_the_code_the_bot_told_them_and_dismissed() {
     ];
     stand.home.ok(&bind).await;
     stand.home.ok(&["channel", "test", "app"]).await;
+    let shown = stand.home.json(&["channel", "show", "--json"]).await;
+    assert_eq!(shown["now"]["bindings"][0]["waiting_out"], 0, "what is told to be there waits no more: {shown}");
     assert_eq!(stand.home.json(&["channel", "pair", "--json"]).await, json!({"minutes": 10}));
     let wrong = stand.home.run(&["channel", "pair", "AAAAAA", "--json"]).await;
     assert!(said(&wrong).contains("wrong_code"), "{}", said(&wrong));
@@ -161,12 +169,23 @@ async fn somebody_is_paired_by_the_code_the_bot_told_them_and_dismissed() {
 #[tokio::test]
 async fn bindings_and_people_are_kept_where_nothing_runs_and_what_needs_the_seat_says_so() {
     let home = Home::new();
-    home.ok(&["channel", "bind", "app", "--channel", "12", "--project", "/srv/app"]).await;
+    let project = home.workspace().display().to_string();
+    for (args, code) in [
+        (&["channel", "bind", "app", "--channel", "12", "--project", "/not/there", "--json"][..], "not_found"),
+        (&["channel", "people", "--admit", "abc", "--json"], "invalid_request"),
+    ] {
+        let refused = home.run(args).await;
+        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        assert_eq!(serde_json::from_str::<Value>(&said(&refused)).expect("JSON")["error"]["code"], code, "{args:?}");
+    }
+    home.ok(&["channel", "bind", "app", "--channel", "12", "--project", &project]).await;
     home.ok(&["channel", "people", "--admit", "81"]).await;
     let config = std::fs::read_to_string(home.config().join("config.toml")).expect("config.toml");
     assert_eq!(
         config,
-        "[channel]\npeople = [\"81\"]\n[[channel.binding]]\nname = \"app\"\nchannel = \"12\"\nproject = \"/srv/app\"\n"
+        format!(
+            "[channel]\npeople = [\"81\"]\n[[channel.binding]]\nname = \"app\"\nchannel = \"12\"\nproject = {project:?}\n"
+        )
     );
     for args in [&["channel", "pair"][..], &["channel", "test", "app"], &["channel", "retry"]] {
         assert_eq!(home.run(args).await.status.code(), Some(3), "{args:?}");

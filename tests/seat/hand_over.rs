@@ -50,11 +50,21 @@ async fn a_released_seat_goes_to_one_that_waits_and_to_nobody_else() {
     let c = a.beside(&telegram, "c", "off").await;
     b.is("standby").await;
     let waits = c.home.json(&["seat", "take", "--wait", "--json"]).await;
-    assert_eq!(waits["state"], "standby");
+    assert_eq!((&waits["state"], &waits["waits"]), (&json!("standby"), &json!(true)));
+    let shown = String::from_utf8(c.home.run(&["seat", "show"]).await.stdout).expect("text");
+    assert!(shown.contains("it takes the seat as soon as nobody holds it"), "{shown}");
     let released = a.home.json(&["seat", "release", "--json"]).await;
     assert_eq!((&released["state"], &released["reason"]), (&json!("off"), &json!(null)));
     c.is("serving").await;
-    assert_eq!(b.seat().await["state"], "standby");
+    // What is asked for now is looked up now.
+    let stands_by = b.seat().await;
+    assert_eq!((&stands_by["state"], &stands_by["waits"]), (&json!("standby"), &json!(false)));
+    assert_eq!(
+        (&stands_by["holder"]["pid"], &a.seat().await["holder"]["pid"]),
+        (&json!(c.process.pid()), &json!(c.process.pid()))
+    );
+    c.home.ok(&["seat", "release"]).await;
+    assert_eq!((&b.seat().await["holder"], &a.seat().await["holder"]), (&json!(null), &json!(null)));
     assert_eq!(a.told(SUPERSEDED), 0, "a person let go");
 }
 

@@ -35,7 +35,7 @@ async fn a_killed_holder_frees_the_seat_at_every_step() {
 }
 
 #[tokio::test]
-async fn a_killed_taker_leaves_the_seat_to_those_who_wait() {
+async fn a_taker_that_was_killed_before_its_holder_woke_takes_nothing_from_it() {
     let telegram = FakeTelegram::start().await;
     let a = Contender::first(&telegram, "a", "take").await;
     a.is("serving").await;
@@ -50,12 +50,14 @@ async fn a_killed_taker_leaves_the_seat_to_those_who_wait() {
         _ = taking => panic!("nobody answers"),
         () = killing => {}
     }
-    c.home.ok(&["seat", "take", "--wait"]).await;
+    let waits = c.home.json(&["seat", "take", "--wait", "--json"]).await;
+    assert_eq!((&waits["waits"], &waits["holder"]["pid"]), (&json!(true), &json!(a.process.pid())));
     b.process.kill_9().await;
     a.process.thaw();
-    c.is("serving").await;
-    a.is("off").await;
-    assert_eq!(generation(&a.home), 2);
+    assert_eq!(c.take().await["generation"], 2);
+    let lost = a.is("off").await;
+    assert_eq!(lost["reason"], format!("process {} took the seat", c.process.pid()), "not the one that was killed");
+    a.tells(SUPERSEDED, 1).await;
     c.tells(ACQUIRED, 1).await;
 }
 
@@ -70,7 +72,7 @@ async fn a_frozen_holder_is_ended_only_when_a_person_says_so() {
     assert_eq!(asked.status.code(), Some(6), "{}", String::from_utf8_lossy(&asked.stderr));
     assert!(String::from_utf8_lossy(&asked.stderr).contains("seat_frozen"));
     let question = b.seat().await;
-    assert_eq!((&question["state"], &question["frozen"]), (&json!("claiming"), &json!(true)));
+    assert_eq!((&question["state"], &question["frozen"]), (&json!("standby"), &json!(true)));
     assert_eq!(question["holder"]["pid"], a.process.pid());
     let status = b.home.json(&["status", "--json"]).await;
     let codes: Vec<_> = status["health"].as_array().expect("a list").iter().map(|w| w["code"].clone()).collect();
@@ -98,19 +100,47 @@ async fn a_process_that_is_frozen_itself_is_named_by_every_command_that_asks_it_
 }
 
 #[tokio::test]
-async fn a_holder_that_thaws_lets_go_after_all() {
+async fn a_take_that_was_refused_is_withdrawn_and_a_holder_that_thaws_keeps_its_seat() {
     let telegram = FakeTelegram::start().await;
     let a = Contender::first(&telegram, "a", "take").await;
     a.is("serving").await;
     let b = a.beside(&telegram, "b", "off").await;
     a.process.freeze();
-    assert_eq!(b.home.run(&["seat", "take"]).await.status.code(), Some(6));
+    for _ in 0..2 {
+        let refused = b.home.run(&["seat", "take"]).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(6), "{said}");
+        assert!(said.contains("the take is withdrawn"), "{said}");
+    }
     a.process.thaw();
-    b.is("serving").await;
+    // The holder answers what was asked while it was frozen, and hears that nobody wants its seat any more.
+    let told = b.until("told that it is awake", |s| s["state"] == "standby" && s["frozen"] == false).await;
+    assert_eq!(told["reason"], "another process holds the seat");
+    assert_eq!((&a.is("serving").await["generation"], a.told(SUPERSEDED)), (&json!(1), 0));
+    assert_eq!(b.take().await["generation"], 2);
     a.is("off").await;
     a.tells(SUPERSEDED, 1).await;
     b.tells(ACQUIRED, 1).await;
     assert_eq!(telegram.seen().conflicts, 0);
+}
+
+#[tokio::test]
+async fn a_holder_that_thaws_while_it_is_still_asked_lets_go() {
+    let telegram = FakeTelegram::start().await;
+    let a = Contender::first(&telegram, "a", "take").await;
+    a.is("serving").await;
+    let b = a.beside(&telegram, "b", "off").await;
+    a.process.freeze();
+    // Refused or not, each take is asked about for six seconds; the holder wakes within one of them.
+    let taking = b.home.run(&["seat", "take", "--json"]);
+    let waking = async {
+        b.is("claiming").await;
+        a.process.thaw();
+    };
+    let (taken, ()) = tokio::join!(taking, waking);
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
+    a.is("off").await;
+    assert_eq!(b.is("serving").await["generation"], 2);
 }
 
 #[tokio::test]

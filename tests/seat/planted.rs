@@ -47,10 +47,11 @@ async fn a_socket_that_says_nothing_useful_keeps_nobody_from_a_vacant_seat_nor_i
     let asked = a.home.run(&["seat", "take", "--force", "--json"]).await;
     assert_eq!(asked.status.code(), Some(6), "{}", String::from_utf8_lossy(&asked.stderr));
     let status = a.seat().await;
-    assert_eq!((&status["state"], &status["frozen"]), (&json!("claiming"), &json!(true)));
+    assert_eq!((&status["state"], &status["frozen"]), (&json!("standby"), &json!(true)));
     assert_eq!(status["reason"], "it cannot be told which process holds the seat");
     drop((planted, planted_again, lock));
-    assert_eq!(a.is("serving").await["generation"], 3);
+    a.until("told that it is gone", |s| s["frozen"] == false).await;
+    assert_eq!(a.take().await["generation"], 3);
 }
 
 #[tokio::test]

@@ -19,6 +19,12 @@ async fn a_bot_is_set_up_used_shown_and_forgotten_while_it_runs_and_its_token_is
     let set: Value = serde_json::from_slice(&set.stdout).expect("JSON");
     assert_eq!(set, json!({"backend": "telegram", "bot": BOT.to_string(), "name": format!("@bot_{BOT}")}));
     a.is("serving").await;
+    // Set up once more, nothing has changed.
+    let again = a.home.run_with(&args, &format!("{token}\n")).await;
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(a.is("serving").await["generation"], 1, "one set up is one start of the seat");
+    // Each set up proves the token, and the seat asks once more who it is.
+    assert_eq!(telegram.seen().count("a", "getMe"), 3);
     let shown = a.home.json(&["channel", "show", "--json"]).await;
     assert_eq!((&shown["bot"], &shown["on_start"]), (&json!(BOT.to_string()), &json!("if-vacant")));
 
@@ -242,5 +248,5 @@ async fn after_another_bot_took_the_place_of_the_first_people_are_heard_as_befor
     telegram.write(7, json!({"text": "/seat"}));
     let answered = telegram.until("an answer", |seen| seen.posts.iter().any(|post| post.caller == "b")).await;
     let post = answered.posts.iter().find(|post| post.caller == "b").expect("it is there");
-    assert!(post.text.contains("generation 2"), "{}", post.text);
+    assert!(post.text.contains("generation 1"), "its seat was begun once: {}", post.text);
 }

@@ -110,9 +110,15 @@ test('the transcript of a binding is changed to one that was found, and what is 
   };
   await form.getByRole('button', { name: 'Save' }).click();
   await form.getByRole('alert').filter({ hasText: 'name it from the root on' }).waitFor();
-  process.answers.channel_bind = { binding: 'app' };
+  const warning = 'messages cannot be delivered yet: there is no pane work:0.1';
+  process.answers.channel_bind = { binding: 'app', warnings: [{ code: 'pane_missing', text: warning }] };
   await form.getByRole('button', { name: 'Save' }).click();
   await form.waitFor({ state: 'detached' });
+  const agents = region(page, 'Agents and their channels');
+  await agents.getByText(warning, { exact: true }).waitFor();
+  for (const text of ['#agent-log in Workshop', '1200300400500600700']) await agents.getByText(text, { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Change app' }).click();
+  await agents.getByText(warning, { exact: true }).waitFor({ state: 'detached' });
   assert.deepEqual(asked('channel_bind').at(-1).set, { project: null, transcript: '/home/ann/.codex/sessions/rollout-2.jsonl' });
 });
 

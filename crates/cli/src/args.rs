@@ -16,7 +16,7 @@ use crate::commands::op::args::Op;
 use crate::failure::Failure;
 use crate::system_start::args::Service;
 
-const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line · 3 nothing runs on the data folder · \
+const EXIT_CODES: &str = "Exit codes: 0 done · 1 not done · 2 wrong command line, or a value in it that cannot be read · 3 nothing runs on the data folder · \
 4 the data folder is in use by a process that does not answer · 5 doctor, drill, `channel check` or `channel setup` found that something does not work · 6 the seat's holder lives and does not answer \
 (`seat take --force` ends it). `op run` and `op read -f` end with the program's own code, 128 and its signal's number, 130 after Ctrl-C, or 125.";
 
@@ -183,7 +183,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDR", conflicts_with = "relay")]
     pub listen: Option<SocketAddr>,
     /// Use this relay instead of an embedded one
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     pub relay: Option<Url>,
 }
 
@@ -193,7 +193,7 @@ pub struct Relay {
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
     /// The address clients use, if it is another one
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     pub public_url: Option<Url>,
     /// Certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy")]
@@ -209,6 +209,7 @@ pub struct Relay {
 #[derive(Debug, Args)]
 pub struct Enroll {
     /// The relay's address
+    #[arg(value_parser = web_address)]
     pub relay: Url,
     /// The one-time code; read from stdin if absent
     pub code: Option<String>,
@@ -376,7 +377,21 @@ fn engine(text: &str) -> Result<Engine, String> {
     Engine::parse(text).ok_or_else(|| "relay, link, worker or channels".into())
 }
 
-/// `500ms`, `5s`, `2m`, or a number of seconds.
+/// An address of `https` or `http`.
+pub fn web_address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+    url.ok_or_else(|| "a web address such as https://relay.example is expected".into())
+}
+
+/// The same as [`duration`], and more than none.
+pub fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it would be over at once; without it there is no limit".into()),
+        time => Ok(time),
+    }
+}
+
+/// `500ms`, `5s`, `2m`, `1h`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -384,11 +399,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" => 60.0,
-        _ => return Err("a time such as 500ms, 5s or 2m".into()),
+        "h" => 3600.0,
+        _ => return Err(TIMES.into()),
     };
-    let seconds = number.parse::<f64>().map_err(|_| "a time such as 500ms, 5s or 2m")? * per_unit;
+    let seconds = number.parse::<f64>().map_err(|_| TIMES)? * per_unit;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
+
+const TIMES: &str = "a time such as 500ms, 5s, 2m or 1h is expected";
 
 #[cfg(test)]
 mod tests {
@@ -406,8 +424,23 @@ mod tests {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
-        for bad in ["", "s", "5 s", "5h", "-5s", "1e99m"] {
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for bad in ["", "s", "5 s", "5d", "-5s", "1e99m"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(some_time("1ms"), Ok(Duration::from_millis(1)));
+        for none in ["0", "0s", "0h"] {
+            assert_eq!(some_time(none), Err("it would be over at once; without it there is no limit".into()), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_relay_has_an_address_of_the_web() {
+        for good in ["https://relay.example", "http://127.0.0.1:8787", "https://relay.example/at/a/path"] {
+            assert!(web_address(good).is_ok(), "{good}");
+        }
+        for bad in ["notaurl", "", "ftp://x", "relay.example", "relay.example:443", "https://", "file:///etc/passwd"] {
+            assert!(web_address(bad).is_err(), "{bad}");
         }
     }
 

@@ -35,6 +35,7 @@ pub fn secret_line(what: &str) -> Result<Secret, Failure> {
     }
     match text.lines().next().map(str::trim_end) {
         Some(line) if !line.is_empty() => Ok(Secret(line.into())),
-        _ => Err(Failure::plain(format!("{what} is expected on stdin"))),
+        _ if what == "code" => Err(Failure::usage("the code is missing: write it after the command, or to stdin")),
+        _ => Err(Failure::usage(format!("the {what} is missing: its first line of stdin is read, and there is none"))),
     }
 }

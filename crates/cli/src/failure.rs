@@ -7,11 +7,15 @@ use holdfast_host::engines::{CommandError, StartError};
 use holdfast_host::lock::LockError;
 use serde_json::json;
 
-/// Exit codes, as `holdfast --help` documents them. clap uses 2 for a wrong command line.
+use crate::print;
+
+/// Exit codes, as `holdfast --help` documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It was not done.
     Failed = 1,
+    /// The command line is wrong, or says too little.
+    Usage = 2,
     /// No Holdfast runs on the data folder, and the command needs one.
     NotRunning = 3,
     /// The data folder is in use by a process that cannot be asked.
@@ -42,6 +46,16 @@ impl Failure {
         Failure { exit: Exit::Failed, code: "failed".into(), message: message.into() }
     }
 
+    /// The command line is not one that can be done.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Usage, code: "invalid_request".into(), message: message.into() }
+    }
+
+    /// The same with words of its own, if it is of this code.
+    pub fn named(self, code: &str, message: impl FnOnce() -> String) -> Failure {
+        if self.is(code) { Failure { message: message(), ..self } } else { self }
+    }
+
     /// Nothing runs on the data folder.
     pub fn not_running() -> Failure {
         CommandError::new("not_running", "no Holdfast runs on this data folder; `holdfast serve` starts one").into()
@@ -60,9 +74,9 @@ impl Failure {
     /// Writes it to stderr, with `--json` as a document, and returns the exit code.
     pub fn tell(&self, as_json: bool) -> ExitCode {
         if as_json {
-            eprintln!("{}", json!({"error": {"code": self.code, "message": self.message}}));
+            print::note(&json!({"error": {"code": self.code, "message": self.message}}).to_string());
         } else {
-            eprintln!("holdfast: {}", self.message);
+            print::note(&format!("holdfast: {}", self.message));
         }
         self.exit.into()
     }

@@ -1,5 +1,8 @@
 //! `holdfast`: headless engines, relay and command line.
 
+// Both end the process where nobody reads any more; `print` does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod ask;
 mod commands;
@@ -12,6 +15,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::Cli;
+use failure::{Exit, Failure};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -30,7 +34,7 @@ fn main() -> ExitCode {
     let runtime = match holdfast_host::runtime::build() {
         Ok(runtime) => runtime,
         Err(e) => {
-            eprintln!("holdfast: {e}");
+            print::note(&format!("holdfast: {e}"));
             return ExitCode::FAILURE;
         }
     };
@@ -45,12 +49,19 @@ fn main() -> ExitCode {
 
 /// What clap says of a wrong command line, or of what was asked of it.
 fn misread(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    let mut words = std::env::args_os().skip_while(|word| word != "channel");
-    // Of a hook, 2 means that the tool must not run.
-    match error.exit_code() {
-        0 => ExitCode::SUCCESS,
-        _ if words.any(|word| word == "ask") => ExitCode::FAILURE,
-        _ => ExitCode::from(2),
+    if error.exit_code() == 0 {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
     }
+    let words = || std::env::args_os().skip(1).take_while(|word| word != "--");
+    let failure = Failure::usage(error.to_string().trim().trim_start_matches("error: "));
+    let ended = match words().any(|word| word == "--json") {
+        true => failure.tell(true),
+        false => {
+            let _ = error.print();
+            Exit::Usage.into()
+        }
+    };
+    // Of a hook, 2 means that the tool must not run.
+    if words().skip_while(|word| word != "channel").any(|word| word == "ask") { ExitCode::FAILURE } else { ended }
 }

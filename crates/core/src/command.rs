@@ -211,6 +211,8 @@ pub enum Command {
     },
     /// Lets go of the seat.
     SeatRelease {},
+    /// The seat as it is at this moment: who holds it is looked up anew, where the status looks every second.
+    SeatShow {},
     /// Proves a bot's token at the chat service, keeps it among the secrets and uses that bot from now on.
     ChannelSetup {
         /// The chat service: `discord` or `telegram`; absent: the one of which the token is.

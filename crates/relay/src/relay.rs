@@ -279,7 +279,10 @@ async fn assemble(
 async fn housekeeping(state: Arc<AppState>, stop: CancellationToken) {
     loop {
         // Not before the relay listens: after a long rest there can be many.
-        if let Err(error) = state.operations.sweep().await {
+        // A store that is closed goes with the relay, or with a start that failed.
+        if let Err(error) = state.operations.sweep().await
+            && !matches!(error, StoreError::Closed)
+        {
             tracing::warn!(%error, "operations that ended long ago could not be forgotten");
         }
         if stop.run_until_cancelled(tokio::time::sleep(limits::SWEEP_EVERY)).await.is_none() {

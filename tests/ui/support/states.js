@@ -27,7 +27,7 @@ const outages = (now) => [
 export const seat = (now, change = {}) => ({
   state: 'serving', since: now - 29 * MIN, backend: 'telegram', bot: '7000001', generation: 3, channel: '#agent-log',
   holder: { this: true, instance: 'i-1', pid: 4242, host: 'workshop', since: now - 29 * MIN },
-  transcript: null, waiting: 0, last_sent: now - 3 * MIN, reason: null, next_try_at: null, frozen: false, ...change,
+  transcript: null, waiting: 0, last_sent: now - 3 * MIN, reason: null, next_try_at: null, frozen: false, waits: false, ...change,
 });
 
 export const base = (now, change = {}) => ({

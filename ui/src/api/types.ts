@@ -327,7 +327,7 @@ export type Command = { "command": "start",
   wait?: boolean,
   /** Ends the holder's process if it lives and does not answer: the answer to the question in `seat.frozen`. */
   force?: boolean,
-} | { "command": "seat_release" } | { "command": "channel_setup",
+} | { "command": "seat_release" } | { "command": "seat_show" } | { "command": "channel_setup",
   /** The chat service: `discord` or `telegram`; absent: the one of which the token is. */
   backend?: string | null,
   /** The bot's token. */
@@ -843,9 +843,12 @@ export type SeatStatus = {
   code: Code | null,
   /** When the next try to connect, or to use the disk, begins. */
   next_try_at: number | null,
-  /** A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
-  * answers after all, the take goes on. */
+  /** A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process. In
+  * `standby` the take is withdrawn, and a holder that wakes keeps the seat; in `claiming` the holder had begun to let go,
+  * and the seat is taken when it goes on. */
   frozen: boolean,
+  /** The seat is taken as soon as nobody holds it. */
+  waits: boolean,
 };
 
 /** A password or a code on its way in. Debug output hides it. */

@@ -29,11 +29,13 @@ pub async fn reset(folders: &Folders, all: bool, yes: bool) -> Result<(), Failur
     };
     let removed = found(&dirs, all);
     if !yes {
-        eprintln!("this removes:");
+        print::note("this removes:");
         for (path, what) in &removed {
-            eprintln!("  {}  ({what})", path.display());
+            print::note(&format!("  {}  ({what})", path.display()));
         }
-        eprintln!("clients and devices have to be let in again. The workspace stays. Type {WORD} to go on:");
+        print::note(&format!(
+            "clients and devices have to be let in again. The workspace stays. Type {WORD} to go on:"
+        ));
         let mut word = String::new();
         std::io::stdin().lock().read_line(&mut word)?;
         if word.trim() != WORD {

@@ -232,6 +232,7 @@ mod tests {
             code: None,
             next_try_at: None,
             frozen: false,
+            waits: false,
         });
         s.health = [WarningCode::ChannelParked, WarningCode::ChannelStuck].map(|code| code.warning(0, "why")).into();
         let codes: Vec<_> = warnings(&s).map(|warning| warning.code).collect();

@@ -9,10 +9,12 @@ use crate::time::{Due, Now};
 /// Somebody wants the seat and this process has not got it yet.
 #[derive(Debug)]
 pub(super) struct Claim {
-    want: Want,
+    pub(super) want: Want,
     pub(super) step: Step,
     /// The holder has our question.
     asking: bool,
+    /// The holder has our word that we want it, and lets go whenever it can: this take cannot be withdrawn any more.
+    bound: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +23,31 @@ pub(super) enum Step {
     Begun,
     /// The holder was asked.
     Asked,
-    /// The holder said that it lets go.
+    /// The holder is awake, and lets go.
     Promised,
     /// The holder lets go for somebody else, or did; only if that one does not come is it our turn.
     After,
     /// The holder's time is over; the lock is tried once more.
     Overdue,
-    /// The holder lives and does not answer.
+    /// The holder is bound to let go, lives, and does not.
     Frozen,
     /// The holder's process is being ended.
     Ending,
 }
 
+/// Why a seat is not claimed.
+const HOLDS: &str = "another process holds the seat";
+
+impl Claim {
+    fn begun(want: Want) -> Claim {
+        Claim { want, step: Step::Begun, asking: false, bound: false }
+    }
+}
+
 impl Seat {
     pub(super) fn claim(&mut self, now: Now, want: Want) {
         self.tries = 0;
-        self.transition(now, State::Claiming(Claim { want, step: Step::Begun, asking: false }), None);
+        self.transition(now, State::Claiming(Claim::begun(want)), None);
         self.out.push_back(Output::TryLock);
     }
 
@@ -50,8 +61,14 @@ impl Seat {
         if let Want::Take { force } = more {
             let before = matches!(claim.want, Want::Take { force: true });
             claim.want = Want::Take { force: force || before };
-            if force && claim.step == Step::Frozen {
-                self.kill(now);
+            match (claim.step, force) {
+                (Step::Frozen, true) => self.kill(now),
+                (Step::Frozen, false) => {
+                    claim.step = Step::Promised;
+                    self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_ANSWER));
+                    self.out.push_back(Output::Changed);
+                }
+                _ => {}
             }
         }
     }
@@ -73,10 +90,8 @@ impl Seat {
     /// The folder, the lock or the record cannot be used. What may pass is tried again, less and less often.
     pub(super) fn broken(&mut self, now: Now, why: Unusable) {
         let again = match &self.state {
-            State::Claiming(Claim { want, .. }) => {
-                State::Claiming(Claim { want: *want, step: Step::Begun, asking: false })
-            }
-            State::Standby { waits } => State::Standby { waits: *waits },
+            State::Claiming(Claim { want, .. }) => State::Claiming(Claim::begun(*want)),
+            State::Standby { waits, .. } => State::Standby { waits: *waits, frozen: false },
             _ => return,
         };
         self.out.push_back(Output::HangUp);
@@ -101,27 +116,37 @@ impl Seat {
         self.answered();
         let claim = match &mut self.state {
             State::Claiming(claim) => claim,
-            State::Standby { waits: true } => return self.stand_by(now, true, "holds"),
+            State::Standby { waits: true, .. } => return self.stand_by(now, true, HOLDS),
             _ => return,
         };
         let Want::Take { force } = claim.want else {
             let waits = claim.want == Want::Wait;
-            return self.stand_by(now, waits, if reserved { "is about to take" } else { "holds" });
+            return self.stand_by(
+                now,
+                waits,
+                if reserved { "another process is about to take the seat" } else { HOLDS },
+            );
         };
         if reserved {
             claim.step = Step::After;
             return self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
         }
         match claim.step {
-            Step::After => return self.stand_by(now, false, "took"),
+            Step::After => return self.stand_by(now, false, "another process took the seat"),
             Step::Begun => {
                 claim.step = Step::Asked;
                 self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_ANSWER));
             }
             Step::Overdue if force => return self.kill(now),
-            Step::Overdue => {
+            Step::Overdue if claim.bound => {
                 claim.step = Step::Frozen;
                 self.out.push_back(Output::Changed);
+            }
+            Step::Overdue if claim.asking => {
+                return self.withdraw(now, "the process that holds the seat does not answer");
+            }
+            Step::Overdue => {
+                return self.stand_by(now, false, "another process holds the seat and cannot be asked for it");
             }
             Step::Asked | Step::Promised | Step::Frozen | Step::Ending => {}
         }
@@ -134,25 +159,49 @@ impl Seat {
         self.timers.set(Timer::Lock, Due::boot(now, again));
     }
 
-    fn stand_by(&mut self, now: Now, waits: bool, does: &str) {
+    fn stand_by(&mut self, now: Now, waits: bool, why: &str) {
         self.out.push_back(Output::HangUp);
-        self.transition(now, State::Standby { waits }, Some(format!("another process {does} the seat")));
+        self.transition(now, State::Standby { waits, frozen: false }, Some(why.to_owned()));
         if waits {
             self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_LOOK));
         }
     }
 
+    /// The holder does not answer, and whoever asked for the seat is told so: what happens later must be no take. The person
+    /// may still end the holder.
+    fn withdraw(&mut self, now: Now, why: &str) {
+        self.transition(now, State::Standby { waits: false, frozen: true }, Some(why.to_owned()));
+    }
+
+    /// The person wants a holder ended that does not answer.
+    pub(super) fn end_frozen(&mut self, now: Now) {
+        let claim = Claim { asking: true, ..Claim::begun(Want::Take { force: true }) };
+        self.transition(now, State::Claiming(claim), None);
+        self.kill(now);
+    }
+
     pub(super) fn heard(&mut self, now: Now, heard: Heard) {
-        let State::Claiming(claim) = &mut self.state else { return };
+        let claim = match &mut self.state {
+            State::Claiming(claim) => claim,
+            // It hears that nobody wants its seat any more, and keeps it.
+            State::Standby { frozen: true, .. } => {
+                let gone = heard == Heard::Gone;
+                return self.stand_by(now, false, if gone { "the process that held the seat is gone" } else { HOLDS });
+            }
+            _ => return,
+        };
         match heard {
-            Heard::Draining => {
-                claim.step = Step::Promised;
+            Heard::Ready | Heard::Draining => {
+                if heard == Heard::Ready {
+                    self.out.push_back(Output::Confirm);
+                }
+                (claim.step, claim.bound) = (Step::Promised, true);
                 self.timers.set(Timer::Answer, Due::awake(now, limits::SEAT_HANDOVER));
                 self.out.push_back(Output::Changed);
             }
             Heard::Released => {
                 // Somebody who was faster is asked anew.
-                (claim.step, claim.asking) = (Step::Begun, false);
+                *claim = Claim::begun(claim.want);
                 self.out.push_back(Output::TryLock);
             }
             Heard::Busy => {
@@ -161,7 +210,7 @@ impl Seat {
                 self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
             }
             Heard::Gone => {
-                claim.asking = false;
+                (claim.asking, claim.bound) = (false, false);
                 self.timers.set(Timer::Lock, Due::boot(now, limits::SEAT_RETRY));
             }
         }
@@ -188,6 +237,8 @@ impl Seat {
         let State::Claiming(claim) = &mut self.state else { return };
         let again = match result {
             Ok(()) => limits::SEAT_RETRY,
+            Err(why) if !claim.bound && claim.asking => return self.withdraw(now, &why),
+            Err(why) if !claim.bound => return self.stand_by(now, false, &why),
             Err(why) => {
                 claim.step = Step::Frozen;
                 self.timers.stop(&Timer::Answer);

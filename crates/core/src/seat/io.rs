@@ -89,6 +89,8 @@ pub enum Look {
 /// What the holder answered to a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
+    /// It holds the seat, and does nothing before our word that we still want it.
+    Ready,
     /// It finishes what is under way and then lets go, for us.
     Draining,
     /// It let go.
@@ -170,6 +172,8 @@ pub enum Output {
     Abandon,
     /// Ask the holder for the seat.
     Ask,
+    /// Tell the holder that the seat is still wanted: from here on it lets go whenever it can, and no take is withdrawn.
+    Confirm,
     /// Stop asking.
     HangUp,
     /// End the holder's process.
@@ -219,6 +223,8 @@ pub struct SeatView {
     pub next_try: Option<Duration>,
     /// The holder lives and does not answer; a person is asked.
     pub frozen: bool,
+    /// The seat is claimed as soon as nobody holds it.
+    pub waits: bool,
     /// Somebody outside this seat used the bot lately.
     pub used_elsewhere: bool,
 }

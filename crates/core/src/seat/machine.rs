@@ -39,7 +39,12 @@ pub(super) enum State {
     Connecting(Holding, Attempt),
     Serving(Holding, ConnId),
     Draining(Holding, Leaving),
-    Standby { waits: bool },
+    Standby {
+        /// For the seat to be free.
+        waits: bool,
+        /// A take was withdrawn because the holder did not answer. The question stays open: its answer tells that it is awake.
+        frozen: bool,
+    },
     Failed,
 }
 
@@ -201,7 +206,14 @@ impl Seat {
             reason: self.reason.clone(),
             code: self.code,
             next_try: self.timers.get(&waits_for).map(|due| now.boot + due.left(now)),
-            frozen: matches!(&self.state, State::Claiming(Claim { step: Step::Frozen, .. })),
+            frozen: matches!(
+                self.state,
+                State::Claiming(Claim { step: Step::Frozen, .. }) | State::Standby { frozen: true, .. }
+            ),
+            waits: matches!(
+                self.state,
+                State::Claiming(Claim { want: Want::Wait, .. }) | State::Standby { waits: true, .. }
+            ),
             used_elsewhere: self.used_elsewhere,
         }
     }
@@ -236,6 +248,7 @@ impl Seat {
 
     fn want(&mut self, now: Now, want: Want) {
         match &mut self.state {
+            State::Standby { frozen: true, .. } if want == (Want::Take { force: true }) => self.end_frozen(now),
             State::Off | State::Failed | State::Standby { .. } => self.claim(now, want),
             State::Claiming(_) => self.want_more(now, want),
             State::Connecting(_, Attempt::Later) => self.connect(now),
@@ -247,8 +260,8 @@ impl Seat {
     fn release(&mut self, now: Now) {
         match &mut self.state {
             State::Off => {}
-            State::Failed | State::Standby { .. } => self.transition(now, State::Off, None),
-            State::Claiming(_) => {
+            State::Failed => self.transition(now, State::Off, None),
+            State::Claiming(_) | State::Standby { .. } => {
                 self.out.push_back(Output::HangUp);
                 self.transition(now, State::Off, None);
             }

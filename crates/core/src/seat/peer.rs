@@ -19,6 +19,8 @@ pub enum Ask {
         /// Who asks.
         taker: Taker,
     },
+    /// After [`Answer::Ready`]: I am still here and want it.
+    Confirm {},
 }
 
 /// Who asks for the seat.
@@ -42,6 +44,8 @@ pub enum Answer {
         /// The same that stands in the file.
         advert: Box<Advert>,
     },
+    /// To [`Ask::Take`]: it is awake, and waits for [`Ask::Confirm`]. One that was frozen thereby finds out who left meanwhile.
+    Ready {},
     /// It finishes what is under way; another answer follows.
     Draining {},
     /// It let go.
@@ -124,6 +128,7 @@ mod tests {
         let taker = Taker { instance: id(7), pid: 7 };
         let line = r#"{"ask":"take","taker":{"instance":"seat_BwcHBwcHBwcHBwcHBwcHBwcH","pid":7}}"#;
         assert_eq!(ask(line).unwrap(), Ask::Take { taker });
+        assert_eq!(ask(r#"{"ask":"confirm"}"#).unwrap(), Ask::Confirm {});
         let endless = line.replace("Bwc", &"x".repeat(40));
         for bad in [endless.as_str(), r#"{"ask":"die"}"#, r#"{"ask":"take"}"#, r#"{"ask":"status","x":1}"#, "", "7"] {
             assert!(ask(bad).is_err(), "{bad}");

@@ -36,9 +36,13 @@ pub struct SeatStatus {
     pub code: Option<Code>,
     /// When the next try to connect, or to use the disk, begins.
     pub next_try_at: Option<UnixMs>,
-    /// A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process; if it
-    /// answers after all, the take goes on.
+    /// A question to the person: the holder lives and does not answer. Only `SeatTake` with `force` ends its process. In
+    /// `standby` the take is withdrawn, and a holder that wakes keeps the seat; in `claiming` the holder had begun to let go,
+    /// and the seat is taken when it goes on.
     pub frozen: bool,
+    /// The seat is taken as soon as nobody holds it.
+    #[serde(default)]
+    pub waits: bool,
 }
 
 /// What this process does about the seat.

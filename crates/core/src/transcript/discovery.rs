@@ -78,6 +78,17 @@ impl Origin {
     }
 }
 
+/// The session that wrote a line of a transcript, if the line says so and no agent that another one started wrote it.
+pub fn session(line: &[u8]) -> Option<String> {
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let named = match text(&line, "type") {
+        Some("session_meta") => text(line.get("payload")?, "id"),
+        _ if line.get("isSidechain").and_then(Value::as_bool) == Some(true) => None,
+        _ => text(&line, "sessionId"),
+    };
+    named.filter(|id| is_session(id)).map(str::to_owned)
+}
+
 /// The names that agents give the folder of a project's transcripts: Claude Code's, and the generic one.
 pub fn slugs(cwd: &str) -> [String; 2] {
     let generic = match cwd.split_at_checked(2) {

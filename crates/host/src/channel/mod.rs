@@ -17,12 +17,14 @@ use holdfast_core::chat::{Attachment, ChannelId, Click, Draft, Incoming, Message
 #[cfg(doc)]
 use holdfast_core::limits;
 use holdfast_core::seat::Failed;
+use holdfast_core::status::UnixMs;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use crate::config::ChannelService;
 use crate::http_client;
+use crate::status_hub::unix_ms;
 pub use discord::Discord;
 pub use telegram::Telegram;
 
@@ -91,6 +93,11 @@ pub trait ChannelBackend: fmt::Debug + Send + Sync {
     /// An id before those of everything that is written from now on; of a little earlier, because clocks differ. None: the
     /// service brings what was missed by itself.
     fn moment(&self) -> Option<MessageId>;
+
+    /// What the service's calendar shows, in milliseconds since 1970; this machine's, where the service did not tell it.
+    fn unix_ms(&self) -> UnixMs {
+        unix_ms()
+    }
 
     /// What our bot posted in a channel after a message, or without one since that long ago; oldest first. Nothing, if there
     /// is more than [`limits::OUTBOX_COMPARED`] to look through, or the service cannot be asked.

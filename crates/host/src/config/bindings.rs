@@ -6,15 +6,22 @@ use std::path::Path;
 use serde_json::Value;
 use toml_edit::{ArrayOfTables, Item, Table};
 
+use super::channel_rules::{is_number, no_person};
 use super::edit::{change, edit, put};
 use super::read::read;
-use super::{Config, EditError};
+use super::{ChannelService, Config, EditError};
 
 /// Adds the binding of a name, or sets keys of it; a null takes a key away. Tells what the file says now.
 pub fn bind(path: &Path, name: &str, set: &BTreeMap<String, Value>) -> Result<Config, EditError> {
     let act = |root: &mut Table| {
         let bindings = bindings(root)?;
         if !bindings.iter().any(|binding| is_called(binding, name)) {
+            if !set.contains_key("channel") {
+                return Err(EditError::Refused(format!(
+                    "there is no binding `{name}`; `holdfast channel show` lists them, and a new one needs its --channel and \
+                     what it follows, such as --project"
+                )));
+            }
             let mut binding = Table::new();
             binding.insert("name", toml_edit::value(name));
             bindings.push(binding);
@@ -42,6 +49,10 @@ pub fn unbind(path: &Path, name: &str) -> Result<Config, EditError> {
 
 /// Lets somebody speak to the agents. Tells what the file says now.
 pub fn admit(path: &Path, person: &str) -> Result<Config, EditError> {
+    // Every service names people by numbers, whichever will be set up.
+    if !is_number(person) {
+        return Err(EditError::Refused(no_person(Some(ChannelService::Discord), person)));
+    }
     let mut people = read(path)?.channel.people;
     if !people.iter().any(|known| known == person) {
         people.push(person.to_owned());
@@ -146,6 +157,13 @@ mod tests {
     fn people_are_admitted_once_and_dismissed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
+        for none in ["abc", "", "@ann", "-7", "7 8"] {
+            let refused = admit(&path, none).unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!("{none:?} is no person's id, which is a number; `holdfast channel pair` adds people")
+            );
+        }
         assert_eq!(admit(&path, "7").unwrap().channel.people, ["7"]);
         assert_eq!(admit(&path, "8").unwrap().channel.people, ["7", "8"]);
         assert_eq!(admit(&path, "7").unwrap().channel.people, ["7", "8"]);
@@ -162,8 +180,12 @@ mod tests {
         for (name, of, why) in [
             ("b", json!({"channel": "-1", "project": "/b"}), "channel = \"-1\": binding `a` has this channel already"),
             ("b", json!({"channel": "-2"}), "name = \"b\": name a project, a session or a transcript"),
-            ("b", json!({"chanel": "-2"}), "unknown key `chanel` in [channel.binding]; did you mean `channel`?"),
-            ("b", json!({"a.b": "-2"}), "`a.b` is no key of a binding"),
+            (
+                "b",
+                json!({"channel": "-2", "chanel": "-2"}),
+                "unknown key `chanel` in [channel.binding]; did you mean `channel`?",
+            ),
+            ("b", json!({"channel": "-2", "a.b": "-2"}), "`a.b` is no key of a binding"),
             ("b c", json!({"channel": "-2", "project": "/b"}), "name = \"b c\": 1 to 40 letters, digits and `-`"),
         ] {
             assert_eq!(bind(&path, name, &set(of)).unwrap_err().to_string(), why);

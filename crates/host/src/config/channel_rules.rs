@@ -119,14 +119,21 @@ fn is_from_the_root(path: &str) -> bool {
     std::path::Path::new(path).is_absolute() || path == "~" || path.starts_with("~/")
 }
 
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_channel(service: Option<ChannelService>, id: &str) -> bool {
     match service {
         Some(ChannelService::Discord) => is_number(id) && ChannelId::parse(id).is_ok(),
-        Some(ChannelService::Telegram) => is_number(id.strip_prefix('-').unwrap_or(id)) && ChannelId::parse(id).is_ok(),
+        Some(ChannelService::Telegram) => {
+            let (chat, topic) = id.split_once('/').map_or((id, None), |(chat, topic)| (chat, Some(topic)));
+            // As the service names it: what is written otherwise would never be heard of.
+            let is_topic = |topic: &str| is_number(topic) && !topic.starts_with('0');
+            is_number(chat.strip_prefix('-').unwrap_or(chat))
+                && topic.is_none_or(is_topic)
+                && ChannelId::parse(id).is_ok()
+        }
         None => ChannelId::parse(id).is_ok(),
     }
 }
@@ -136,7 +143,9 @@ fn no_channel(service: Option<ChannelService>) -> String {
         Some(ChannelService::Discord) => {
             "the channel's id is a number: in Discord, with developer mode on, *Copy channel ID* in the channel's menu"
         }
-        Some(ChannelService::Telegram) => "the chat's id is a number such as -1001234567890",
+        Some(ChannelService::Telegram) => {
+            "the chat's id is a number such as -1001234567890, and a topic of it is -1001234567890/5"
+        }
         None => "the channel's id is missing or is none",
     }
     .into()
@@ -146,7 +155,7 @@ fn is_person(service: Option<ChannelService>, id: &str) -> bool {
     UserId::parse(id).is_ok() && (service.is_none() || is_number(id))
 }
 
-fn no_person(service: Option<ChannelService>, id: &str) -> String {
+pub(super) fn no_person(service: Option<ChannelService>, id: &str) -> String {
     match service {
         Some(_) => format!("{id:?} is no person's id, which is a number; `holdfast channel pair` adds people"),
         None => format!("{id:?} is no person's id"),
@@ -175,6 +184,10 @@ mod tests {
         let channel = parse(text, Path::new("c.toml")).unwrap().channel;
         assert_eq!((channel.bindings.len(), channel.direct.as_deref()), (2, Some("app")));
         parse(BOUND, Path::new("c.toml")).unwrap();
+        for chat in ["-1001234567890", "-1001234567890/5", "7"] {
+            let text = format!("[channel]\nbackend = \"telegram\"\n{}", BOUND.replace("12", chat));
+            assert_eq!(parse(&text, Path::new("c.toml")).unwrap().channel.bindings[0].channel, chat);
+        }
     }
 
     #[test]
@@ -202,6 +215,10 @@ mod tests {
             (
                 format!("{discord}{}", BOUND.replace("12", "log")),
                 "5:1: the channel's id is a number: in Discord, with developer mode on, *Copy channel ID* in the channel's menu",
+            ),
+            (
+                format!("[channel]\nbackend = \"telegram\"\n{}", BOUND.replace("12", "-100/05")),
+                "5:1: the chat's id is a number such as -1001234567890, and a topic of it is -1001234567890/5",
             ),
             (BOUND.replace("project = \"/srv/app\"", ""), "2:1: name a project, a session or a transcript"),
             (BOUND.replace("/srv", "srv"), "4:1: it must be an absolute path or begin with ~/"),

@@ -47,7 +47,6 @@ impl InboxAgent {
     async fn give(&self, message: &Message, prepared: &Prepared) -> Result<(), String> {
         let new = self.folder.join("new");
         let (seq, letter) = (message.seq, Letter::of(&message.incoming, prepared));
-        let file = new.join(name(seq));
         let gone = Arc::new(Notify::new());
         let wake = Arc::clone(&gone);
         // Gone with whoever waits: what was not begun by then is not put there any more.
@@ -58,13 +57,17 @@ impl InboxAgent {
             if still.strong_count() == 0 {
                 return Ok(None);
             }
-            files::make_dir(&new).map_err(|e| e.to_string())?;
+            // What was given with a folder that is gone was taken by nobody.
+            let there = new.is_dir();
+            if !there {
+                files::make_dir(&new).map_err(|e| e.to_string())?;
+            }
             // Before the file is there: whoever takes it at once must be noticed.
             let watcher = watch(&new, wake);
-            place(&folder, seq, &letter).map(|()| watcher)
+            place(&folder, seq, &letter, there).map(|()| watcher)
         });
         let _watcher = placing.await.map_err(|e| e.to_string())??;
-        while tokio::fs::try_exists(&file).await.unwrap_or(false) {
+        while !is_taken(&self.folder, seq).await? {
             drop(tokio::time::timeout(limits::INBOX_POLL, gone.notified()).await);
         }
         Ok(())
@@ -80,10 +83,21 @@ fn watch(folder: &Path, wake: Arc<Notify>) -> Option<notify::RecommendedWatcher>
     watcher.inspect_err(|e| tracing::debug!("an inbox is polled, because its folder cannot be watched: {e}")).ok()
 }
 
-/// Puts a message where its agent looks, unless an earlier try did.
-fn place(folder: &Path, seq: u64, letter: &Letter) -> Result<(), String> {
+/// Whether somebody took a message. A folder that is gone or cannot be looked into does not say so.
+async fn is_taken(folder: &Path, seq: u64) -> Result<bool, String> {
+    let new = folder.join("new");
+    let refused = |e: std::io::Error| format!("{}: {e}", new.display());
+    if tokio::fs::try_exists(new.join(name(seq))).await.map_err(refused)? {
+        return Ok(false);
+    }
+    let there = tokio::fs::try_exists(&new).await.map_err(refused)?;
+    if there { Ok(true) } else { Err(format!("{}: it was removed", new.display())) }
+}
+
+/// Puts a message where its agent looks, unless an earlier try did and the folder was there all the time.
+fn place(folder: &Path, seq: u64, letter: &Letter, there: bool) -> Result<(), String> {
     let (made, file, given) = (folder.join(name(seq)), folder.join("new").join(name(seq)), folder.join("given"));
-    let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
+    let is_given = there && files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
     // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it
     // is known as given, so whoever comes after a crash knows from whether it is still here what was done.
     if !is_given {
@@ -120,6 +134,9 @@ fn take_from(folder: &Path, seq: u64, id: &str) -> Result<Back, String> {
     let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|known| known == id);
     let gone = absent(std::fs::rename(folder.join("new").join(name(seq)), &made))?;
     if gone && is_given && !made.exists() {
+        if !folder.join("new").is_dir() {
+            return Err("it was removed".to_owned());
+        }
         return Ok(Back::Taken);
     }
     // In this order: what is left of it after a crash says that it was not taken.

@@ -15,7 +15,7 @@ use super::{CommandError, Running, StartError, done};
 use crate::channel::Examined;
 use crate::config::{self, ChannelConfig, Config, Delivery, EditError};
 use crate::doctor::{self, CheckState};
-use crate::forwarder::DeskError;
+use crate::forwarder::{DeskError, at_home};
 use crate::paths::Dirs;
 use crate::transcript::{self, Found, Homes, Wanted};
 
@@ -94,6 +94,26 @@ impl Seen {
         self.warnings.push(json!({"code": code, "text": text}));
     }
 
+    /// # Errors
+    /// The folder of an agent is not there.
+    async fn look_for_project(set: &BTreeMap<String, Value>) -> Result<(), CommandError> {
+        let Some(project) = set.get("project").and_then(Value::as_str) else { return Ok(()) };
+        let folder = at_home(project);
+        if !folder.is_absolute() {
+            // Refused with the rest.
+            return Ok(());
+        }
+        match tokio::fs::metadata(folder).await {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(CommandError::new("invalid_request", format!("the project {project} is no folder"))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(CommandError::new(
+                "not_found",
+                format!("there is no folder {project}; a project is one that exists"),
+            )),
+            Err(e) => Err(CommandError::new("invalid_request", format!("the project {project}: {e}"))),
+        }
+    }
+
     async fn look_for_pane(&mut self, set: &BTreeMap<String, Value>) {
         let Some(pane) = set.get("pane").and_then(Value::as_str) else { return };
         let check = doctor::pane_of(pane).await;
@@ -154,7 +174,12 @@ impl Running {
                 self.desk.retry(channel, unknown).await?;
                 Ok(done())
             }
-            Command::ChannelTest { binding } => Ok(json!({"message": self.desk.test(&binding).await?})),
+            Command::ChannelTest { binding } => {
+                let message = self.desk.test(&binding).await?;
+                // Whoever looks next finds it posted.
+                self.channel().await?.look().await?;
+                Ok(json!({"message": message}))
+            }
             command => looked_up(&self.config().await, &self.dirs, command).await,
         }
     }
@@ -165,6 +190,7 @@ impl Running {
     /// There is no such channel.
     async fn look_at(&self, set: &BTreeMap<String, Value>) -> Result<Seen, CommandError> {
         let mut seen = Seen::default();
+        Seen::look_for_project(set).await?;
         // What is no id is refused where the rest is checked.
         if let Some(Ok(channel)) = set.get("channel").and_then(Value::as_str).map(ChannelId::parse) {
             match self.desk.examine(channel.clone()).await {
@@ -213,6 +239,7 @@ impl Running {
 pub(super) async fn offline(dirs: &Dirs, config: &Config, command: Command) -> Result<Value, CommandError> {
     let mut seen = Seen::default();
     if let Command::ChannelBind { set, .. } = &command {
+        Seen::look_for_project(set).await?;
         seen.look_for_pane(set).await;
     }
     let command = match edit_of(command) {

@@ -43,7 +43,17 @@ impl Running {
         }
     }
 
-    /// Makes the channel what the configuration says; `anew` also where that has not changed. Returns whether there is one.
+    /// The seat, looked at anew where it can be; else why it is not there.
+    pub(super) async fn seat_show(&self) -> Result<Value, CommandError> {
+        let engine = self.channels.lock().await.clone();
+        match (engine, &self.hub.snapshot().seat) {
+            (Some(engine), _) => engine.look().await,
+            (None, Some(status)) => shown(status),
+            (None, None) => Err(no_channel()),
+        }
+    }
+
+    /// Makes the channel what the configuration says, and `anew` does what a start does. Returns whether there is one.
     pub(super) async fn renew_channel(&self, anew: bool) -> bool {
         let mut engine = self.channels.lock().await;
         let config = self.config().await.channel;
@@ -51,12 +61,20 @@ impl Running {
             return false;
         }
         let bot = |c: &ChannelConfig| (c.backend, c.bot.clone(), c.base_url.clone(), c.gateway_url.clone());
-        if let Some(same) = engine.as_mut().filter(|e| !anew && bot(&e.config.borrow()) == bot(&config)) {
+        // Whoever sees the edit or the new token first starts the channel with both; nobody does it a second time.
+        let same = match engine.as_ref().filter(|e| bot(&e.config.borrow()) == bot(&config)) {
+            Some(running) if !anew || self.keeps(running, &config).await => Some(running),
+            _ => None,
+        };
+        if let Some(same) = same {
             same.config.send_if_modified(|before| {
                 let differs = **before != config;
                 *before = Arc::new(config);
                 differs
             });
+            if anew && self.wanted.runs(Engine::Channels) {
+                same.run(&self.hub).await;
+            }
             return true;
         }
         if let Some(before) = engine.take() {
@@ -66,6 +84,13 @@ impl Running {
         let runs = self.wanted.runs(Engine::Channels);
         *engine = ChannelsEngine::start(&config, &self.secrets, runs, &self.hub, &self.desk).await;
         config.backend.is_some()
+    }
+
+    /// Whether the token that is kept is the one a channel was started with.
+    async fn keeps(&self, channel: &ChannelsEngine, config: &ChannelConfig) -> bool {
+        let Some(name) = token_name(config) else { return false };
+        let kept = self.secrets.find(&name).await.ok().flatten();
+        kept.is_some_and(|kept| kept.expose_secret() == channel.token.expose_secret())
     }
 
     /// Uses the bot's token as it is kept now, if it is another one than the channel was started with. A seat that is held is
@@ -132,6 +157,9 @@ impl Running {
         Ok(answer)
     }
 }
+
+/// What a person may do about a holder that does not answer.
+const ENDS: &str = "`holdfast seat take --force` ends its process";
 
 fn no_channel() -> CommandError {
     CommandError::new("not_found", "no channel is set up; `holdfast channel setup` does that")
@@ -213,9 +241,16 @@ impl ChannelsEngine {
         match status.state {
             SeatState::Serving | SeatState::Connecting => shown(&status),
             SeatState::Standby if wait => shown(&status),
+            SeatState::Standby if status.frozen => Err(CommandError::new(
+                "seat_frozen",
+                format!("{}; the take is withdrawn, and the holder keeps the seat if it goes on; {ENDS}", reason()),
+            )),
             SeatState::Claiming if status.frozen => Err(CommandError::new(
                 "seat_frozen",
-                "the seat's holder lives and does not answer; `holdfast seat take --force` ends its process",
+                format!(
+                    "the seat's holder began to let go and does not answer any more; the seat is taken when it goes on, \
+                     unless `holdfast seat release` ends that; {ENDS}"
+                ),
             )),
             SeatState::Failed => Err(CommandError::new("seat_failed", reason())),
             SeatState::Off | SeatState::Claiming | SeatState::Draining | SeatState::Standby => Err(match status.code {
@@ -227,6 +262,12 @@ impl ChannelsEngine {
                 None => CommandError::new("seat_busy", reason()),
             }),
         }
+    }
+
+    /// The seat as it is at this moment.
+    pub(super) async fn look(&self) -> Result<Value, CommandError> {
+        self.seat.look().await;
+        shown(&self.seat.status().borrow())
     }
 
     /// Waits until a seat that is being taken is there, or is not: what was just set up is used at once. Tells whether it is.
@@ -284,6 +325,7 @@ fn unusable(service: ChannelService, config: &ChannelConfig, reason: String) -> 
         code: None,
         next_try_at: None,
         frozen: false,
+        waits: false,
     }
 }
 

@@ -139,11 +139,14 @@ impl Running {
                 self.worker.as_ref().ok_or_else(no_such_engine)?.dismiss(&operation).await
             }
             Command::SeatTake { wait, force } => {
+                // One that was replaced in the keyring is noticed by nothing else.
+                self.renew_token().await;
                 let channel = self.channel().await?;
                 self.keep_wanted(Some(Engine::Channels), true).await;
                 channel.take(&self.hub, wait, force).await
             }
             Command::SeatRelease {} => self.channel().await?.release().await,
+            Command::SeatShow {} => self.seat_show().await,
             command if of_channels(&command) => match &self.link {
                 Some(_) => self.channel_command(command).await,
                 None => Err(relay_alone("channels are set up")),
@@ -310,6 +313,7 @@ pub async fn offline(dirs: &Dirs, command: Command) -> Result<Value, CommandErro
         | Command::OperationDismiss { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
+        | Command::SeatShow {}
         | Command::Autostart { .. }
         | Command::OpenLogs {}
         | Command::Approve { .. } => Err(CommandError::not_running()),
@@ -408,6 +412,7 @@ async fn administer(admin: &Admin, command: Command) -> Result<Value, CommandErr
         | Command::OperationDismiss { .. }
         | Command::SeatTake { .. }
         | Command::SeatRelease {}
+        | Command::SeatShow {}
         | Command::ChannelSetup { .. }
         | Command::ChannelRemove {}
         | Command::ChannelBind { .. }

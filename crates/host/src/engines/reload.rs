@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_core::limits;
-use holdfast_core::status::WarningCode;
+use holdfast_core::status::{SeatState, StatusSnapshot, WarningCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -35,7 +35,20 @@ pub(super) async fn follow(running: Arc<Running>) {
             running.renew_channel(false).await;
         }
     };
-    tokio::join!(watch, apply, channel, guard, token);
+    let refused = async {
+        let mut status = running.hub.watch();
+        let mut becomes = async |failed: bool| {
+            let is = |s: &StatusSnapshot| s.seat.as_ref().is_some_and(|seat| seat.state == SeatState::Failed);
+            status.wait_for(|s| is(s) == failed).await.is_ok()
+        };
+        while running.ended.run_until_cancelled(becomes(true)).await == Some(true) {
+            running.renew_token().await;
+            if running.ended.run_until_cancelled(becomes(false)).await != Some(true) {
+                break;
+            }
+        }
+    };
+    tokio::join!(watch, apply, channel, guard, token, refused);
 }
 
 impl Running {

@@ -1,8 +1,8 @@
-//! What channels are called, for people: the service is asked once for each that is bound.
+//! What channels and people are called, for people: the service is asked once for each channel that is bound.
 
 use std::sync::Arc;
 
-use holdfast_core::chat::ChannelId;
+use holdfast_core::chat::{ChannelId, UserId};
 use holdfast_core::limits;
 use holdfast_core::line::one_line;
 
@@ -38,6 +38,16 @@ impl Shell {
         let name = name.map(|name| one_line(&name, limits::CHANNEL_NAME_MAX)).filter(|name| !name.is_empty());
         if let Some(called) = self.called.get_mut(&channel) {
             *called = name;
+            self.unpublished = true;
+        }
+    }
+
+    /// What people call somebody who may speak.
+    pub(super) fn knows(&mut self, person: &UserId, name: &str) {
+        if self.config.people.iter().any(|known| known == person.as_str())
+            && self.names.get(person).is_none_or(|n| n != name)
+        {
+            self.names.insert(person.clone(), one_line(name, limits::INBOX_NAME_MAX));
             self.unpublished = true;
         }
     }

@@ -96,6 +96,11 @@ impl Callers {
         self.tests.insert(key, (channel, reply));
     }
 
+    /// Whether somebody waits for this message to be posted.
+    pub(super) fn is_test(&self, key: &Key) -> bool {
+        self.tests.contains_key(key)
+    }
+
     /// A message is posted.
     pub(super) fn posted(&mut self, key: &Key, message: &MessageId) {
         if let Some((_, reply)) = self.tests.remove(key) {

@@ -42,6 +42,7 @@ use crate::config::ChannelConfig;
 use crate::transcript::Homes;
 pub use desk::{Answered, CannotAsk, Desk, DeskError, Question};
 pub(crate) use report::idle;
+pub(crate) use sources::at_home;
 
 /// What every forwarder of this process works with.
 #[derive(Debug, Clone)]

@@ -55,6 +55,9 @@ impl Shell {
                 self.post.backend.reset();
             }
             Output::Posted { key, message } => {
+                if self.callers.is_test(&key) {
+                    self.show_now(now);
+                }
                 self.callers.posted(&key, &message);
                 self.asks.handle(now, asks::Input::Posted(key, message));
             }
@@ -112,8 +115,9 @@ impl Shell {
             }
             Told::Skipped(channel, entries) => {
                 tracing::warn!(%channel, entries, "entries are not posted: they are too old or too many");
+                let (what, are) = if entries == 1 { ("entry", "is") } else { ("entries", "are") };
                 let text =
-                    format!("{entries} entries are not posted in channel {channel}: they are too old or too many");
+                    format!("{entries} {what} {are} not posted in channel {channel}: too old, or too many waited");
                 self.notice(ChannelNotice::Skipped, text);
                 *self.skipped.entry(channel).or_default() += entries;
             }

@@ -94,9 +94,14 @@ impl Shell {
         if now.boot < due {
             return due - now.boot;
         }
+        self.show_now(now);
+        Duration::MAX
+    }
+
+    /// The same, at once.
+    pub(super) fn show_now(&mut self, now: Now) {
         (self.unpublished, self.published_at) = (false, now.boot);
         self.means.desk.show(self.status(now));
-        Duration::MAX
     }
 }
 

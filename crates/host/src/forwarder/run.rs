@@ -12,7 +12,6 @@ use holdfast_core::chat::outbox::{self, Key, Outbox, Posted};
 use holdfast_core::chat::signs::{self, Signs};
 use holdfast_core::chat::{ChannelId, CommitError, Incoming, MessageId, Scope, SendError, Ticket, UserId};
 use holdfast_core::limits;
-use holdfast_core::line::one_line;
 use holdfast_core::status::UnixMs;
 use holdfast_core::time::Now;
 use holdfast_core::transcript::Bookmark;
@@ -193,7 +192,11 @@ impl Shell {
     ) -> Shell {
         let mut turns = Turns::new();
         let (now, config) = (turns.now(), means.config.borrow().clone());
-        let Opened { store, outbox, inbox, asks, bookmarks, bound, set_aside: _ } = opened;
+        let Opened { store, outbox, mut inbox, asks, bookmarks, bound, set_aside: _ } = opened;
+        let today = post.backend.unix_ms();
+        for message in &mut inbox.messages {
+            message.incoming.age = Duration::from_millis(today.saturating_sub(message.incoming.at));
+        }
         let mut marks = BTreeMap::<String, Bookmark>::new();
         for mark in bookmarks {
             let newer = marks.get(&mark.transcript).is_none_or(|m| m.cursor.generation < mark.cursor.generation);
@@ -400,16 +403,6 @@ impl Shell {
             }
             Heard::Click(click) => self.inbox.handle(now, inbox::Input::Click(click)),
             Heard::Ours(channel, message) => self.strangers.heard(now, channel, message),
-        }
-    }
-
-    /// What people call somebody who may speak.
-    pub(super) fn knows(&mut self, person: &UserId, name: &str) {
-        if self.config.people.iter().any(|known| known == person.as_str())
-            && self.names.get(person).is_none_or(|n| n != name)
-        {
-            self.names.insert(person.clone(), one_line(name, limits::INBOX_NAME_MAX));
-            self.unpublished = true;
         }
     }
 

@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use holdfast_core::limits;
 use holdfast_core::seat::{Answer, Ask};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
@@ -77,6 +78,14 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, asked: mpsc::Sender<Asked>) 
     let (reader, mut writer) = tokio::io::split(stream);
     let mut lines = Lines::new(reader, limits::SEAT_LINE_MAX);
     let Some(ask) = tokio::time::timeout(limits::SEAT_ASK_WAIT, lines.next()).await?? else { return Ok(()) };
+    if matches!(ask, Ask::Take { .. }) {
+        // Whoever asked before this process was frozen, or waited in the system's queue, may not want it any more.
+        write_line(&mut writer, &Answer::Ready {}).await?;
+        let confirmed = tokio::time::timeout(limits::SEAT_ASK_WAIT, lines.next()).await??;
+        if confirmed != Some(Ask::Confirm {}) || lines.next::<Ask>().now_or_never().is_some() {
+            return Ok(());
+        }
+    }
     let (answers, mut to_write) = mpsc::channel(2);
     if asked.send(Asked { ask, answers }).await.is_err() {
         return Ok(());
@@ -90,7 +99,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, asked: mpsc::Sender<Asked>) 
 /// A question to the holder, once it is connected.
 #[derive(Debug)]
 pub(super) struct Line {
-    answers: Lines<local_socket::Stream>,
+    answers: Lines<ReadHalf<local_socket::Stream>>,
+    writer: WriteHalf<local_socket::Stream>,
     /// The process at the other end, as the system names it.
     pub(super) peer: Option<u32>,
 }
@@ -98,9 +108,16 @@ pub(super) struct Line {
 impl Line {
     /// Connects to the holder in a seat's folder and asks.
     pub(super) async fn ask(folder: &Path, ask: &Ask) -> io::Result<Line> {
-        let (mut stream, peer) = local_socket::connect(&place(folder)).await?;
-        write_line(&mut stream, ask).await?;
-        Ok(Line { answers: Lines::new(stream, limits::SEAT_LINE_MAX), peer })
+        let (stream, peer) = local_socket::connect(&place(folder)).await?;
+        let (reader, writer) = tokio::io::split(stream);
+        let mut line = Line { answers: Lines::new(reader, limits::SEAT_LINE_MAX), writer, peer };
+        line.say(ask).await?;
+        Ok(line)
+    }
+
+    /// Says something more.
+    pub(super) async fn say(&mut self, ask: &Ask) -> io::Result<()> {
+        write_line(&mut self.writer, ask).await
     }
 
     /// The next answer; `None` when there is none that can be read.

@@ -67,6 +67,11 @@ impl SeatHandle {
         self.command(Command::Release).await;
     }
 
+    /// Looks anew who holds the seat. Returns when the status shows it.
+    pub async fn look(&self) {
+        self.command(Command::Look).await;
+    }
+
     /// Waits for a status, at most [`limits::SEAT_COMMAND_WAIT`]; then it is whatever it is.
     pub async fn wait(&self, until: impl Fn(&SeatStatus) -> bool) -> Arc<SeatStatus> {
         let mut status = self.status.clone();

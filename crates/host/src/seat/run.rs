@@ -52,6 +52,15 @@ pub(super) enum Event {
 pub(super) enum Command {
     Want(Want, oneshot::Sender<()>),
     Release(oneshot::Sender<()>),
+    Look(oneshot::Sender<()>),
+}
+
+/// A question to the holder.
+struct Question {
+    number: u64,
+    task: AbortHandle,
+    /// Tells it that the seat is still wanted.
+    confirm: Option<oneshot::Sender<()>>,
 }
 
 pub(super) struct Run {
@@ -76,7 +85,7 @@ pub(super) struct Run {
     /// Boot time until which a stranger's use of the bot is worth a warning.
     pub(super) stranger: Option<Duration>,
     /// The question that is under way, and who was reached by it.
-    asking: Option<(u64, AbortHandle)>,
+    asking: Option<Question>,
     reached: Option<u32>,
     /// How many notices wait among the events.
     pub(super) notices: Arc<AtomicUsize>,
@@ -144,9 +153,7 @@ impl Run {
             pause = (pause * 2).min(limits::SEAT_BACKOFF_MAX);
         }
         self.cut().await;
-        if let Some((_, asking)) = self.asking {
-            asking.abort();
-        }
+        self.hang_up();
     }
 
     /// Lets go of everything, and wants the seat if it was wanted.
@@ -224,6 +231,11 @@ impl Run {
                 self.known.push(known);
                 Input::Release
             }
+            Event::Command(Command::Look(known)) => {
+                self.known.push(known);
+                self.shown.forgets();
+                return;
+            }
             Event::Connected(conn) => Input::Connected(conn),
             Event::Lost(conn, why) => {
                 if let Some((_, forwarder)) = self.forwarder.as_ref().filter(|_| self.is_conn(conn)) {
@@ -255,7 +267,7 @@ impl Run {
     }
 
     fn asks(&self, question: u64) -> bool {
-        self.asking.as_ref().is_some_and(|(under_way, _)| *under_way == question)
+        self.asking.as_ref().is_some_and(|under_way| under_way.number == question)
     }
 
     fn asked(&mut self, now: Now, Asked { ask, answers }: Asked) {
@@ -272,6 +284,8 @@ impl Run {
                 self.peers.insert(peer, answers);
                 self.machine.handle(now, Input::TakeAsked(peer, taker));
             }
+            // Means nothing by itself.
+            Ask::Confirm {} => {}
         }
     }
 
@@ -320,6 +334,12 @@ impl Run {
                 self.disk.finish(Folder::abandon).await;
             }
             Output::Ask => self.ask(),
+            Output::Confirm => {
+                if let Some(confirm) = self.asking.as_mut().and_then(|question| question.confirm.take()) {
+                    // A question that broke is told by itself.
+                    let _ = confirm.send(());
+                }
+            }
             Output::HangUp => self.hang_up(),
             Output::Kill => {
                 let reached = self.reached;
@@ -404,33 +424,43 @@ impl Run {
         self.hang_up();
         let folder = self.disk.path().to_path_buf();
         self.minted += 1;
-        let (question, events) = (self.minted, self.events.clone());
+        let (number, events) = (self.minted, self.events.clone());
         let ask = Ask::Take { taker: self.me.clone() };
+        let (confirm, wanted) = oneshot::channel();
         let task = tokio::spawn(async move {
+            let mut wanted = Some(wanted);
             if let Ok(mut line) = Line::ask(&folder, &ask).await {
-                tell(&events, Event::Reached(question, line.peer));
+                tell(&events, Event::Reached(number, line.peer));
                 loop {
                     let heard = match line.answer().await {
+                        Some(Answer::Ready {}) => Heard::Ready,
                         Some(Answer::Draining {}) => Heard::Draining,
                         Some(Answer::Released {}) => Heard::Released,
                         Some(Answer::Busy {}) => Heard::Busy,
                         Some(Answer::NotHolder {} | Answer::Status { .. }) | None => break,
                     };
-                    tell(&events, Event::Heard(question, heard));
-                    if heard != Heard::Draining {
-                        return;
+                    tell(&events, Event::Heard(number, heard));
+                    match (heard, wanted.take()) {
+                        (Heard::Ready, Some(wanted)) => {
+                            if wanted.await.is_err() || line.say(&Ask::Confirm {}).await.is_err() {
+                                break;
+                            }
+                        }
+                        (Heard::Ready, None) => break,
+                        (Heard::Draining, _) => {}
+                        _ => return,
                     }
                 }
             }
-            tell(&events, Event::Heard(question, Heard::Gone));
+            tell(&events, Event::Heard(number, Heard::Gone));
         });
-        self.asking = Some((question, task.abort_handle()));
+        self.asking = Some(Question { number, task: task.abort_handle(), confirm: Some(confirm) });
     }
 
     fn hang_up(&mut self) {
         self.reached = None;
-        if let Some((_, asking)) = self.asking.take() {
-            asking.abort();
+        if let Some(question) = self.asking.take() {
+            question.task.abort();
         }
     }
 

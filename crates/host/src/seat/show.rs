@@ -72,6 +72,11 @@ impl Shown {
         self.looked_at.is_none_or(|at| now.boot >= at + limits::SEAT_LOOK)
     }
 
+    /// Who holds it is looked up anew.
+    pub(super) fn forgets(&mut self) {
+        self.looked_at = None;
+    }
+
     /// Said once, when it happens: in the log and in the timeline.
     pub(super) fn tell(&self, told: &Told) {
         let bot = &self.bot;
@@ -166,6 +171,7 @@ fn status_of(service: &str, bot: &str, calendar: UnixMs, view: &SeatView) -> Sea
         code: view.code,
         next_try_at: view.next_try.map(at),
         frozen: view.frozen,
+        waits: view.waits,
     }
 }
 

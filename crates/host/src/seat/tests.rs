@@ -28,7 +28,9 @@ struct Service {
     logins: AtomicUsize,
     /// Connections that stand.
     listening: AtomicUsize,
-    /// The next one fails in a way that nobody thought of.
+    /// The next connection fails in a way that nobody thought of.
+    fails: AtomicBool,
+    /// What is begun once it is connected fails.
     breaks: AtomicBool,
 }
 
@@ -60,13 +62,14 @@ impl ChannelBackend for Service {
         let stands = Stands(self);
         async move {
             let _stands = stands;
-            assert!(!self.breaks.swap(false, Ordering::SeqCst), "nobody thought of this");
+            assert!(!self.fails.swap(false, Ordering::SeqCst), "nobody thought of this");
             std::future::pending::<Failed>().await
         }
         .boxed()
     }
 
     fn chunk(&self) -> usize {
+        assert!(!self.breaks.load(Ordering::SeqCst), "the step after the connection fails");
         200
     }
 
@@ -314,7 +317,7 @@ async fn the_timeline_has_what_happened_to_the_seat_once_each() {
 #[tokio::test]
 async fn a_connection_that_fails_unexpectedly_is_made_anew() {
     let stage = Stage::new();
-    stage.service.breaks.store(true, Ordering::SeqCst);
+    stage.service.fails.store(true, Ordering::SeqCst);
     stage.seat.want(Want::IfVacant).await;
     let status = stage.until("why it is lost", |s| s.reason.is_some()).await;
     assert_eq!(status.reason.as_deref(), Some("the connection failed unexpectedly"));
@@ -333,4 +336,24 @@ async fn a_seat_whose_task_fails_unexpectedly_lets_go_and_takes_it_anew() {
     assert_eq!(stage.noticed(), [ChannelNotice::Acquired, ChannelNotice::Failed, ChannelNotice::Acquired]);
     stage.seat.release().await;
     stage.until("its end", |s| s.state == SeatState::Off).await;
+}
+
+#[tokio::test]
+async fn a_step_after_the_connection_that_fails_ends_the_connection_and_is_tried_again() {
+    let stage = Stage::new();
+    stage.service.breaks.store(true, Ordering::SeqCst);
+    stage.seat.want(Want::IfVacant).await;
+    stage.until("why", |s| s.reason.as_deref() == Some("it failed unexpectedly")).await;
+    let listening = async |expected: usize| {
+        let changed = async {
+            while stage.service.listening.load(Ordering::SeqCst) != expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, changed).await.expect("in time");
+    };
+    listening(0).await;
+    stage.service.breaks.store(false, Ordering::SeqCst);
+    stage.serves().await;
+    listening(1).await;
 }

@@ -13,17 +13,23 @@ use cap_fs_ext::MetadataExt as _;
 use holdfast_core::limits;
 use holdfast_core::transcript::{FileId, Look, Place};
 
+use super::discover::writer;
+
 /// Where a transcript is, and whether a file is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located {
     pub path: Arc<str>,
     pub there: bool,
+    /// The session that writes it, where that was asked and can be told.
+    pub session: Option<String>,
 }
 
 /// [`real_path`] and what it saw.
-pub(crate) fn locate(path: &Path) -> Result<Located, String> {
+pub(crate) fn locate(path: &Path, which_session: bool) -> Result<Located, String> {
     let path = real_path(path)?;
-    Ok(Located { there: fs::symlink_metadata(&*path).is_ok(), path })
+    let there = fs::symlink_metadata(&*path).is_ok();
+    let session = (there && which_session).then(|| writer(Path::new(&*path))).flatten();
+    Ok(Located { path, there, session })
 }
 
 /// The path by which a transcript is bound: absolute and without links, so that the same file has the same name. One that is

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use url::Url;
 
+use crate::args::web_address;
+
 const SETUP_HELP: &str = "The token is asked for without echo, or read from stdin; it tells which service it is of. In a terminal the first \
 binding is asked for too. Discord: https://discord.com/developers/applications makes a bot; switch on its message content intent, and \
 invite it with the permissions View Channel, Send Messages, Read Message History, Add Reactions and Send Messages in Threads.";
@@ -91,7 +93,7 @@ pub struct Setup {
     #[arg(long, value_parser = ["discord", "telegram"])]
     pub backend: Option<String>,
     /// Another address of the service's API than its own
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     pub base_url: Option<Url>,
     /// Another address of Discord's gateway than the one it names itself
     #[arg(long, value_name = "URL")]

@@ -17,7 +17,7 @@ pub async fn bind(folders: &Folders, args: Bind) -> Result<(), Failure> {
     let name = args.name.clone();
     let set = settings(args)?;
     if set.is_empty() {
-        return Err(Failure::plain("nothing to change: name at least one option (see --help)"));
+        return Err(Failure::usage("nothing to change: name at least one option (see --help)"));
     }
     let answer = ask(&folders.dirs()?, Ask::ChannelBind { name: name.clone(), set }).await?;
     let at = answer["channel_name"].as_str().map(|at| format!(" to {at}")).unwrap_or_default();

@@ -14,6 +14,7 @@ use holdfast_core::command::Command as Ask;
 use holdfast_core::status::StatusSnapshot;
 use holdfast_host::config::{self, ChannelConfig};
 use holdfast_host::doctor::Report;
+use holdfast_host::engines::CommandError;
 use serde_json::{Value, json};
 
 use self::args::Channel;
@@ -66,6 +67,7 @@ pub async fn channel(folders: &Folders, command: Channel) -> Result<ExitCode, Fa
 
 /// Posts a test message and says how the service named it.
 async fn test(folders: &Folders, binding: &str) -> Result<(), Failure> {
+    bound(folders, binding)?;
     let answer = ask(&folders.dirs()?, Ask::ChannelTest { binding: binding.into() }).await?;
     let message = print::shown(answer["message"].as_str().unwrap_or_default());
     told(folders, &answer, &format!("the test message is there (message {message})"))
@@ -103,7 +105,10 @@ fn bound(folders: &Folders, name: &str) -> Result<config::BindingConfig, Failure
     let mut bindings = configured(folders)?.bindings;
     match bindings.iter().position(|binding| binding.name == name) {
         Some(at) => Ok(bindings.swap_remove(at)),
-        None => Err(Failure::plain(format!("there is no binding `{name}`; `holdfast channel show` lists them"))),
+        None => {
+            let why = format!("there is no binding `{name}`; `holdfast channel show` lists them");
+            Err(CommandError::new("not_found", why).into())
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_core::operation::{OnFull, OnLeaseExpiry, Stream};
 
-use crate::args::duration;
+use crate::args::some_time;
 
 const RUN_HELP: &str = "Ends with the program's own exit code, or 128 and the number of the signal that ended it; with 125 if it did not start, was cancelled, its outcome is unknown, \
 or output is missing: the relay keeps the first 1 MiB and the last 64 MiB of each stream, so a watcher that is slower than its program \
@@ -80,7 +80,7 @@ pub struct Run {
     #[arg(long)]
     pub stdin: bool,
     /// Kill it after this time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub timeout: Option<Duration>,
     /// A name under which operations can be cancelled together
     #[arg(long)]
@@ -145,6 +145,6 @@ fn stream(text: &str) -> Result<Stream, String> {
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("NAME=VALUE".into()),
+        _ => Err("a name and its value are expected, such as LANG=C; to pass one of yours on, NAME=\"$NAME\"".into()),
     }
 }

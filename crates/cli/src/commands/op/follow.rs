@@ -134,7 +134,7 @@ pub fn show(folders: &Folders, stream: Stream, offset: u64, bytes: &[u8]) -> Res
 pub fn tell_gap(folders: &Folders, stream: Stream, offset: u64, next: u64) -> Result<(), Failure> {
     match folders.json {
         true => print::json(&Event::Gap { stream, offset, next })?,
-        false => eprintln!("holdfast: {} bytes of {} were not kept", next - offset, stream.as_str()),
+        false => print::note(&format!("holdfast: {} bytes of {} were not kept", next - offset, stream.as_str())),
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ pub fn end(folders: &Folders, watched: &Watched) -> Result<ExitCode, Failure> {
         _ if matches!(view.outcome, Some(Outcome::Completed { .. })) => Ok(ExitCode::SUCCESS),
         _ => {
             if !folders.json {
-                super::lines(view).iter().for_each(|line| eprintln!("holdfast: {line}"));
+                super::lines(view).iter().for_each(|line| print::note(&format!("holdfast: {line}")));
             }
             Ok(ExitCode::from(NO_EXIT_CODE))
         }

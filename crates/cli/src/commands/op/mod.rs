@@ -30,6 +30,21 @@ const PIECE: usize = 32 * 1024;
 const ON_THE_WAY: usize = limits::RUNNER_INPUT_WAITING / 2;
 
 pub async fn op(folders: &Folders, op: Op) -> Result<ExitCode, Failure> {
+    let named = match &op {
+        Op::Show { operation } | Op::Read { operation, .. } | Op::Input { operation, .. } => Some(operation.clone()),
+        Op::Cancel { operation, .. } => operation.clone(),
+        Op::Run(_) | Op::List { .. } => None,
+    };
+    let done = on(folders, op).await;
+    done.map_err(|failure| match named {
+        Some(id) => failure.named("not_found", || {
+            format!("there is no operation {} here; `holdfast op list` shows the newest", print::shown(&id))
+        }),
+        None => failure,
+    })
+}
+
+async fn on(folders: &Folders, op: Op) -> Result<ExitCode, Failure> {
     match op {
         Op::Run(args) => return run::run(folders, args).await,
         Op::Show { operation } => {

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use holdfast_core::operation::{Command, Request};
+use holdfast_core::code::Code;
+use holdfast_core::operation::{Command, Outcome, Request};
 use holdfast_core::status::{AppStatus, StatusSnapshot};
 use holdfast_host::api::client::Follower;
 
@@ -25,7 +26,8 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
         Some(named) => named,
         None => folder_here(&std::env::current_dir()?, &snapshot.app)?,
     };
-    let command = if args.shell { Command::Shell(args.argv.join(" ")) } else { Command::Argv(args.argv) };
+    let shell = args.shell;
+    let command = if shell { Command::Shell(args.argv.join(" ")) } else { Command::Argv(args.argv) };
     let request = Request::Exec {
         command,
         cwd: Some(cwd),
@@ -38,7 +40,7 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
     let session = format!("{:016x}", rand_key());
     // With a key of its own, an answer that was lost is asked for again, never a second run.
     let key = args.key.unwrap_or_else(|| format!("cli-{session}"));
-    let away = |why: &str| eprintln!("holdfast: {}", print::shown(why));
+    let away = |why: &str| print::note(&format!("holdfast: {}", print::shown(why)));
     let session_name = args.session.as_deref();
     let (follower, started) = Follower::start(folders.dirs()?, &request, session_name, &key, away).await?;
     let id = started.id.to_string();
@@ -69,13 +71,27 @@ pub async fn run(folders: &Folders, args: Run) -> Result<ExitCode, Failure> {
             progress.end();
             match folders.json {
                 true => print::json(&Event::Left { operation: &id })?,
-                false => eprintln!("\nholdfast: {id} keeps running; watch it with `holdfast op read -f {id}`, end it with `holdfast op cancel {id}`"),
+                false => print::note(&format!(
+                    "\nholdfast: {id} keeps running; watch it with `holdfast op read -f {id}`, end it with `holdfast op cancel {id}`"
+                )),
             }
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
     progress.end();
-    follow::end(folders, &ended)
+    let exit = follow::end(folders, &ended)?;
+    let denied = matches!(&ended.view.outcome, Some(Outcome::Failed { error, .. }) if error.code == Code::PolicyDenied);
+    if denied && !folders.json {
+        print::note(match shell {
+            true => {
+                "holdfast: `--shell` is for the policy `full`; under `agent` name the shell yourself: `op run -- sh -c '…'`"
+            }
+            false => {
+                "holdfast: programs run under the policies `agent` and `full`; `holdfast policy set agent` sets one"
+            }
+        });
+    }
+    Ok(exit)
 }
 
 /// Where the caller stands, if a program may run there. In another folder than the caller's it would do its work on other files.

@@ -46,6 +46,7 @@ pub(in crate::desktop) fn seat(state: SeatState) -> SeatStatus {
         code: None,
         next_try_at: None,
         frozen: false,
+        waits: false,
     }
 }
 

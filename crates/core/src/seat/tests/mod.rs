@@ -1,5 +1,6 @@
 //! Several processes, one disk, one clock.
 
+mod frozen;
 mod model;
 mod scenes;
 
@@ -48,6 +49,8 @@ pub(super) struct Process {
     pub(super) frozen: bool,
     locked: Option<u32>,
     inbox: VecDeque<Input>,
+    /// Who knocked and is not answered yet.
+    knocks: VecDeque<u64>,
     /// The ask that is under way.
     asking: Option<u64>,
     pub(super) opened: bool,
@@ -68,6 +71,7 @@ impl Process {
             frozen: false,
             locked: None,
             inbox: VecDeque::new(),
+            knocks: VecDeque::new(),
             asking: None,
             opened: false,
             trying: None,
@@ -85,8 +89,8 @@ pub(super) struct World {
     pub(super) now: Now,
     pub(super) disk: Disk,
     pub(super) all: Vec<Process>,
-    /// Who asked, by the number the holder knows them by.
-    asks: BTreeMap<u64, usize>,
+    /// Who asked and whom, by the number the holder knows them by.
+    asks: BTreeMap<u64, (usize, usize)>,
     lives: u64,
     /// Connections succeed and end by themselves.
     pub(super) smooth: bool,
@@ -127,17 +131,10 @@ impl World {
         }
         let (told, life) = (std::mem::take(&mut self.all[at].told), self.lives);
         self.lives += 1;
-        let asks = std::mem::replace(&mut self.all[at], Process { told, ..Process::new(self.now, life) }).inbox;
-        for input in asks {
-            if let Input::TakeAsked(PeerId(ask), _) = input {
-                self.hear(ask, Heard::Gone);
-            }
-        }
-        let open: Vec<u64> = self.asks.keys().copied().collect();
-        for ask in open {
-            if self.all[self.asks[&ask]].asking == Some(ask) {
-                self.hear(ask, Heard::Gone);
-            }
+        self.all[at] = Process { told, ..Process::new(self.now, life) };
+        let asked = self.asks.iter().filter(|(_, (_, holder))| *holder == at).map(|(ask, _)| *ask);
+        for ask in asked.collect::<Vec<_>>() {
+            self.hear(ask, Heard::Gone);
         }
     }
 
@@ -172,6 +169,10 @@ impl World {
                 }
                 self.all[at].seat.handle_timeout(self.now);
                 quiet &= !self.carry_out(at);
+                if let Some(ask) = self.all[at].knocks.pop_front() {
+                    self.hear(ask, Heard::Ready);
+                    quiet = false;
+                }
                 if let Some(input) = self.all[at].inbox.pop_front() {
                     self.all[at].seat.handle(self.now, input);
                     self.carry_out(at);
@@ -285,14 +286,17 @@ impl World {
                 let ask = self.lives;
                 self.lives += 1;
                 self.all[at].asking = Some(ask);
-                self.asks.insert(ask, at);
+                self.asks.insert(ask, (at, self.disk.listens.unwrap_or(at)));
                 match self.disk.listens {
-                    Some(holder) => {
-                        let taker = Taker { instance: id(at), pid: at as u32 };
-                        self.all[holder].inbox.push_back(Input::TakeAsked(PeerId(ask), taker));
-                    }
+                    Some(holder) => self.all[holder].knocks.push_back(ask),
                     None => self.hear(ask, Heard::Gone),
                 }
+            }
+            Output::Confirm => {
+                // One whose holder died meanwhile leads nowhere.
+                let Some(ask) = self.all[at].asking else { return None };
+                let taker = Taker { instance: id(at), pid: at as u32 };
+                self.all[self.asks[&ask].1].inbox.push_back(Input::TakeAsked(PeerId(ask), taker));
             }
             Output::HangUp => self.all[at].asking = None,
             Output::Kill => {
@@ -330,7 +334,7 @@ impl World {
     }
 
     fn hear(&mut self, ask: u64, heard: Heard) {
-        let Some(process) = self.asks.get(&ask).map(|at| &mut self.all[*at]) else { return };
+        let Some(process) = self.asks.get(&ask).map(|(at, _)| &mut self.all[*at]) else { return };
         if process.asking == Some(ask) {
             process.inbox.push_back(Input::Heard(heard));
             if heard == Heard::Gone {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn acquired(generation: u64) -> Told {
+pub(super) fn acquired(generation: u64) -> Told {
     Told::Acquired { generation }
 }
 
@@ -33,6 +33,7 @@ fn a_start_never_takes_a_live_seat_and_never_claims_it_later_by_itself() {
     world.input(1, Input::Want(Want::IfVacant));
     assert_eq!(world.state(1), SeatState::Standby);
     assert_eq!(world.view(1).reason.as_deref(), Some("another process holds the seat"));
+    assert!(!world.view(1).waits);
     world.kill(0);
     world.pass(S * 3600);
     assert_eq!(world.state(1), SeatState::Standby, "its owner is gone: off, never a random survivor");
@@ -46,6 +47,7 @@ fn one_that_was_told_to_wait_claims_the_seat_within_a_second_of_its_holders_deat
     world.input(1, Input::Want(Want::Wait));
     world.pass(S * 600);
     assert_eq!((world.state(0), world.state(1)), (SeatState::Serving, SeatState::Standby));
+    assert!(world.view(1).waits && !world.view(0).waits);
     world.kill(0);
     world.pass(limits::SEAT_LOOK);
     assert_eq!((world.state(1), world.disk.record.generation), (SeatState::Serving, 2));
@@ -114,49 +116,6 @@ fn what_does_not_finish_in_four_seconds_is_cut() {
     assert_eq!(world.state(0), SeatState::Draining);
     world.pass(MS);
     assert_eq!((world.state(0), world.state(1)), (SeatState::Off, SeatState::Connecting));
-}
-
-#[test]
-fn a_holder_that_does_not_answer_is_a_question_to_a_person_after_six_seconds() {
-    let mut world = World::new(2);
-    world.take(0);
-    world.all[0].frozen = true;
-    world.take(1);
-    world.pass(limits::SEAT_ANSWER - MS);
-    assert!(!world.view(1).frozen);
-    world.pass(MS);
-    assert!(world.view(1).frozen);
-    world.pass(S * 3600);
-    assert_eq!((world.state(1), world.all[1].kills.len()), (SeatState::Claiming, 0), "it waits for the person");
-    world.input(1, Input::Want(Want::Take { force: true }));
-    world.pass(limits::SEAT_RETRY);
-    assert_eq!((world.state(1), &world.all[1].kills[..]), (SeatState::Serving, &[0][..]));
-    assert_eq!(world.all[1].told, [acquired(2)]);
-}
-
-#[test]
-fn a_frozen_holder_that_thaws_answers_and_the_take_goes_on() {
-    let mut world = World::new(2);
-    world.take(0);
-    world.all[0].frozen = true;
-    world.take(1);
-    world.pass(S * 60);
-    assert!(world.view(1).frozen);
-    world.all[0].frozen = false;
-    world.settle();
-    assert_eq!((world.state(0), world.state(1)), (SeatState::Off, SeatState::Serving));
-    assert_eq!(world.all[0].told, [acquired(1), superseded(1)]);
-}
-
-#[test]
-fn a_question_ends_when_the_person_lets_go() {
-    let mut world = World::new(2);
-    world.take(0);
-    world.all[0].frozen = true;
-    world.take(1);
-    world.pass(S * 10);
-    world.input(1, Input::Release);
-    assert_eq!((world.state(1), world.view(1).frozen), (SeatState::Off, false));
 }
 
 #[test]
@@ -279,24 +238,6 @@ fn a_folder_that_cannot_be_used_is_a_failure_with_its_reason() {
     world.disk.record.generation = 3;
     world.take(0);
     assert_eq!(world.state(0), SeatState::Serving, "a failure does not poison the next try");
-}
-
-#[test]
-fn a_promise_gives_the_holder_its_time_anew_and_one_that_freezes_after_it_is_a_question_too() {
-    let mut world = World::new(2);
-    world.take(0);
-    world.smooth = false;
-    world.all[0].frozen = true;
-    world.take(1);
-    world.pass(S * 5);
-    world.all[0].frozen = false;
-    world.settle();
-    assert_eq!(world.state(0), SeatState::Draining);
-    world.all[0].frozen = true;
-    world.pass(limits::SEAT_HANDOVER - MS);
-    assert!(!world.view(1).frozen);
-    world.pass(MS * 2);
-    assert!(world.view(1).frozen);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use crate::limits;
-use crate::transcript::discovery::{Candidate, Claim, Origin, Process, SessionRecord, best, slugs};
+use crate::transcript::discovery::{Candidate, Claim, Origin, Process, SessionRecord, best, session, slugs};
 use crate::transcript::is_session;
 
 const NOW: u64 = 1_796_092_000_000;
@@ -165,5 +165,22 @@ fn what_a_program_would_take_for_an_option_is_no_session() {
     }
     for id in ["s1", "5f0c1c1e-3d2b-4c59-9b43-2c6f2a1c7f10", "A_b-"] {
         assert!(is_session(id), "{id}");
+    }
+}
+
+#[test]
+fn the_session_of_a_line_is_what_its_agent_says_of_itself() {
+    let table = [
+        (r#"{"type":"assistant","sessionId":"s-1","isSidechain":false}"#, Some("s-1")),
+        (r#"{"type":"user","sessionId":"s-1"}"#, Some("s-1")),
+        (r#"{"type":"assistant","sessionId":"s-1","isSidechain":true}"#, None),
+        (r#"{"type":"session_meta","payload":{"id":"c-1","cwd":"/srv"}}"#, Some("c-1")),
+        (r#"{"type":"response_item","payload":{"id":"c-1"}}"#, None),
+        (r#"{"type":"user","sessionId":"--resume"}"#, None),
+        (r#"{"type":"user","sessionId":"s-1""#, None),
+        ("", None),
+    ];
+    for (line, expected) in table {
+        assert_eq!(session(line.as_bytes()).as_deref(), expected, "{line}");
     }
 }

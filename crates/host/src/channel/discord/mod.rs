@@ -168,6 +168,10 @@ impl ChannelBackend for Discord {
         MessageId::parse(&words::id_at(self.rest.unix_ms().saturating_sub(skew)).to_string()).ok()
     }
 
+    fn unix_ms(&self) -> u64 {
+        self.rest.unix_ms()
+    }
+
     fn posted<'a>(
         &'a self,
         channel: &'a ChannelId,

@@ -89,10 +89,13 @@ impl Telegram {
     }
 
     pub(super) async fn examined(&self, channel: &ChannelId) -> Result<Examined, SendError> {
-        let body = Conversation::read(channel)?.body();
+        let conversation = Conversation::read(channel)?;
+        let body = conversation.body();
         let chat: Chat = self.call("getChat", body, limits::CHANNEL_REQUEST).await.map_err(Refused::not_sent)?;
-        let name = chat.title.or(chat.username).unwrap_or_else(|| channel.to_string());
-        Ok(Examined { name, lacks: Vec::new() })
+        let name = chat.title.or(chat.username).unwrap_or_else(|| conversation.chat.to_string());
+        // What a topic is called, Telegram tells no bot.
+        let topic = conversation.topic.map(|topic| format!(", topic {topic}")).unwrap_or_default();
+        Ok(Examined { name: format!("{name}{topic}"), lacks: Vec::new() })
     }
 
     /// Does something of which nobody needs to know whether it worked.

@@ -30,6 +30,7 @@ use url::Url;
 
 use super::http::Http;
 use super::{BadChannel, Bot, ChannelBackend, Event, Examined};
+use crate::status_hub::unix_ms;
 use outcome::Refused;
 use updates::Update;
 
@@ -233,6 +234,10 @@ impl ChannelBackend for Telegram {
 
     fn moment(&self) -> Option<MessageId> {
         None
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.http.calendar().now().unwrap_or_else(unix_ms)
     }
 
     /// Telegram cannot be asked.

@@ -319,7 +319,7 @@ async fn a_file_is_fetched_whole_or_not_at_all() {
 async fn a_chat_says_its_name() {
     let (service, bot) = stand().await;
     service.close(-2, 400, "Bad Request: chat not found");
-    for (id, name) in [("7", "ann"), ("-100", "group -100"), ("-100/5", "group -100")] {
+    for (id, name) in [("7", "ann"), ("-100", "group -100"), ("-100/5", "group -100, topic 5")] {
         assert_eq!(bot.examine(&channel(id)).await.unwrap().name, name);
     }
     let refused = bot.examine(&channel("-2")).await.unwrap_err();

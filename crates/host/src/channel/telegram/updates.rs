@@ -16,7 +16,7 @@ use crate::channel::Event;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Conversation {
     pub chat: i64,
-    topic: Option<i64>,
+    pub topic: Option<i64>,
 }
 
 impl Conversation {

@@ -177,6 +177,25 @@ async fn files_that_had_their_time_go() {
 }
 
 #[test]
+fn no_message_waits_until_old_files_are_removed() {
+    let bench = Bench::new();
+    let old = bench.path("files/old.txt");
+    let file = std::fs::File::create(&old).unwrap();
+    file.set_modified(std::time::SystemTime::now() - limits::FILES_KEPT - Duration::from_secs(60)).unwrap();
+    // Its one thread for files has something else to do.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    runtime.block_on(async {
+        let busy = tokio::task::spawn_blocking(move || waits.recv());
+        let prepared = bench.courier.prepare(&Shelf::default(), &[], &said(1, "x")).await;
+        assert_eq!((prepared, old.exists()), (Prepared::default(), true));
+        go_on.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        until(|| !old.exists()).await;
+    });
+}
+
+#[test]
 fn the_oldest_files_make_room() {
     let bench = Bench::new();
     let now = std::time::SystemTime::now();

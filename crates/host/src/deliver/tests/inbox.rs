@@ -145,3 +145,40 @@ async fn a_folder_that_cannot_be_changed_may_have_given_it() {
     let Back::Perhaps(why) = bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await else { panic!() };
     assert!(why.starts_with("it could not be taken back from the agent's folder: "), "{why}");
 }
+
+#[tokio::test]
+async fn a_message_whose_folder_is_removed_or_cannot_be_looked_into_is_not_taken_and_is_put_there_again() {
+    for is_file in [false, true] {
+        let bench = Bench::new();
+        let agent = bench.agent(&binding(Delivery::Inbox));
+        let folder = inbox_folder(bench.folder.path(), "app");
+        let (new, given) = (folder.join("new"), Arc::clone(&agent));
+        let delivery = tokio::spawn(async move { given.deliver(&said(1, "hello"), &Prepared::default()).await });
+        until(|| !new_files(&folder).is_empty()).await;
+        let away = folder.join("away");
+        if is_file {
+            std::fs::rename(&new, away).unwrap();
+            std::fs::write(&new, "").unwrap();
+        } else {
+            std::fs::rename(&new, away).unwrap();
+        }
+        let Err(Undelivered::Not(why)) = delivery.await.unwrap() else { panic!("it counts as taken") };
+        assert!(why.starts_with(new.to_str().unwrap()), "{why}");
+        if is_file {
+            std::fs::remove_file(&new).unwrap();
+        }
+        let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
+        until(|| new.is_dir() && !new_files(&folder).is_empty()).await;
+        std::fs::remove_file(new.join("000000000001.json")).unwrap();
+        assert_eq!(delivery.await.unwrap(), Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn what_was_in_a_folder_that_was_removed_was_perhaps_taken() {
+    let bench = Bench::new();
+    let folder = offered(&bench, 1).await;
+    std::fs::remove_dir_all(folder.join("new")).unwrap();
+    let Back::Perhaps(why) = bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await else { panic!() };
+    assert_eq!(why, "it could not be taken back from the agent's folder: it was removed");
+}

@@ -206,6 +206,7 @@ impl Shell {
                     && (bound.named || matches!(source.way(), Way::Search(_)))
                 {
                     let transcript = Arc::clone(&bound.transcript);
+                    source.named = bound.named.then(|| PathBuf::from(&*transcript));
                     let session = source.config.session.clone();
                     // What began since the last holder looked is new.
                     source.looked = bound.looked;
@@ -239,19 +240,11 @@ impl Shell {
             self.sources.iter().filter(|(_, source)| due(source)).map(|(name, _)| Arc::clone(name)).collect();
         for name in due {
             let looked = self.turns.unix_ms();
-            let named = self.bound.get(&name).filter(|bound| bound.named).map(|bound| Arc::clone(&bound.transcript));
             let Some(source) = self.sources.get_mut(&name) else { continue };
             source.look_at = now.boot + limits::FORWARDER_LOOK;
-            match (source.way(), named) {
+            match (source.way(), source.named.clone()) {
                 // One that cannot be followed yet may be later, and a link may lead elsewhere.
-                (Way::Path(path), _) => self.seek(name, path),
-                (_, Some(transcript)) => match source.named.clone() {
-                    Some(path) => self.seek(name, path),
-                    None if source.transcript().is_none() => {
-                        self.follow(&name, Next { transcript, session: None, since: None, replaces: false });
-                    }
-                    None => {}
-                },
+                (Way::Path(path), _) | (_, Some(path)) => self.seek(name, path),
                 (Way::Search(wanted), None) => {
                     self.looks += 1;
                     let look = self.looks;
@@ -287,21 +280,16 @@ impl Shell {
             return;
         }
         let current = source.transcript().cloned();
-        // After a restart it is not known from the text before its agent writes again; messages need it at once.
         let same = free.iter().find(|found| Some(&found.path) == current.as_ref());
-        if let Some(session) = same.and_then(|found| found.session.as_ref()) {
-            let mut known = source.session.lock();
-            if known.is_none() {
-                *known = Some(session.clone());
-                self.unpublished = true;
-            }
-        }
         let chosen = match source.config.session {
             Some(_) => free.first().map(Pick::just),
             None => source.choice.look(&free, current.as_deref()),
         };
         let Some(Pick { found: chosen, since }) = chosen.filter(|pick| Some(&pick.found.path) != current.as_ref())
         else {
+            if let Some(same) = same {
+                self.writes(binding, &same.path, same.session.clone());
+            }
             let none = current.is_none().then(|| "no transcript of such a session was found yet".to_owned());
             return self.trouble(binding, none);
         };
@@ -451,7 +439,7 @@ fn hear(number: u64, mut hearing: mpsc::Receiver<Followed>) -> Hearing {
 }
 
 /// A path as people write it.
-fn at_home(path: &str) -> PathBuf {
+pub(crate) fn at_home(path: &str) -> PathBuf {
     match (Path::new(path).strip_prefix("~"), dirs::home_dir()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),

@@ -39,7 +39,7 @@ impl Shell {
             }
             Some(source) => {
                 source.naming = true;
-                return self.ask_disk(binding.into(), path, Some(reply));
+                return self.ask_disk(binding.into(), path, true, Some(reply));
             }
         };
         answer(reply, Err(refused));
@@ -50,16 +50,17 @@ impl Shell {
         if let Some(source) = self.sources.get_mut(&binding) {
             self.looks += 1;
             source.looking = Some(self.looks);
-            self.ask_disk(binding, path, None);
+            let which_session = source.session.lock().is_none();
+            self.ask_disk(binding, path, which_session, None);
         }
     }
 
     /// A disk that does not answer keeps one thread for each of a binding's two ways here, and no more.
-    fn ask_disk(&mut self, binding: Arc<str>, path: PathBuf, named: Option<Option<Reply<()>>>) {
+    fn ask_disk(&mut self, binding: Arc<str>, path: PathBuf, which_session: bool, named: Option<Option<Reply<()>>>) {
         let events = self.events.clone();
         self.doing.spawn(async move {
             let at = path.clone();
-            let mut asked = tokio::task::spawn_blocking(move || locate(&at));
+            let mut asked = tokio::task::spawn_blocking(move || locate(&at, which_session));
             let found = match tokio::time::timeout(limits::FORWARDER_LOOK, &mut asked).await {
                 Ok(found) => found,
                 Err(_) => {
@@ -105,14 +106,16 @@ impl Shell {
     }
 
     fn named(&mut self, name: &Arc<str>, path: PathBuf, found: Result<Located, String>) -> Result<(), DeskError> {
-        let Located { path: transcript, there } = found.map_err(DeskError::Invalid)?;
+        let Located { path: transcript, there, session } = found.map_err(DeskError::Invalid)?;
         self.is_free(&transcript, name).map_err(DeskError::Invalid)?;
         if let Some(source) = self.sources.get_mut(name) {
             source.named = Some(path);
         }
         self.bind(name, Bound { transcript: Arc::clone(&transcript), named: true, awaited: !there, looked: None });
         let since = self.turns.unix_ms().saturating_sub(ms(limits::FORWARDER_LOOK));
-        self.follow(name, Next { transcript, session: None, since: Some(since), replaces: false });
+        let next = Next { transcript: Arc::clone(&transcript), session: None, since: Some(since), replaces: false };
+        self.follow(name, next);
+        self.writes(name, &transcript, session);
         Ok(())
     }
 
@@ -120,12 +123,13 @@ impl Shell {
     fn leads_to(&mut self, name: &Arc<str>, found: Result<Located, String>) {
         let Some(source) = self.sources.get_mut(name) else { return };
         let current = source.transcript().cloned();
-        let Located { path: transcript, there } = match found {
+        let Located { path: transcript, there, session: writer } = match found {
             Ok(located) => located,
             // What is followed goes on, for all that its link is broken.
             Err(why) => return self.trouble(name, Some(why).filter(|_| current.is_none())),
         };
         if current.as_ref() == Some(&transcript) {
+            self.writes(name, &transcript, writer);
             return self.trouble(name, None);
         }
         if let Err(why) = self.is_free(&transcript, name) {
@@ -143,7 +147,21 @@ impl Shell {
         let session = source.and_then(|source| source.config.session.clone());
         let named = source.is_some_and(|source| source.named.is_some());
         self.bind(name, Bound { transcript: Arc::clone(&transcript), named, awaited: !there, looked: None });
-        self.follow(name, Next { transcript, session, since: None, replaces: current.is_some() });
+        let next = Next { transcript: Arc::clone(&transcript), session, since: None, replaces: current.is_some() };
+        self.follow(name, next);
+        self.writes(name, &transcript, writer);
+    }
+
+    /// This session writes what a binding follows. After a restart that is not known from the text before its agent writes
+    /// again, and messages need it at once.
+    pub(super) fn writes(&mut self, name: &Arc<str>, transcript: &str, session: Option<String>) {
+        let Some(source) = self.sources.get(name) else { return };
+        let follows = source.following.as_ref().is_some_and(|following| *following.transcript == *transcript);
+        let mut known = source.session.lock();
+        if follows && known.is_none() && session.is_some() {
+            *known = session;
+            self.unpublished = true;
+        }
     }
 
     /// Which transcript is whose is kept.

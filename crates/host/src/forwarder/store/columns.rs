@@ -81,10 +81,9 @@ pub(super) fn standing(standing: &Standing) -> (&'static str, Option<&str>) {
 /// The columns of [`taken`].
 pub(super) const TAKEN: &str = "seq, binding, incoming, standing";
 
-/// A message of the inbox.
-pub(super) fn taken(now: UnixMs, row: &Row<'_>) -> Result<inbox::Message, StoreError> {
-    let mut incoming: holdfast_core::chat::Incoming = from_json(&row.get::<_, String>(2)?)?;
-    incoming.age = age(now, incoming.at);
+/// A message of the inbox. How old it is shows the service's calendar, which is not known here.
+pub(super) fn taken(row: &Row<'_>) -> Result<inbox::Message, StoreError> {
+    let incoming = from_json(&row.get::<_, String>(2)?)?;
     let standing = match row.get_ref(3)?.as_str().map_err(|_| StoreError::Damaged)? {
         "stored" => inbox::Standing::Stored,
         // Written before it was kept how: as by one that cannot tell what it has.

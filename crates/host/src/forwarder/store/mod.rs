@@ -227,7 +227,6 @@ impl SeatStore {
 
     /// A message that was taken for a binding, by its id or as `<channel>/<id>`; the last of those that have it.
     pub(super) async fn taken(&self, binding: Arc<str>, named: MessageId) -> Result<Option<Incoming>, StoreError> {
-        let now = unix_ms();
         let query = move |db: &Connection| {
             let (channel, id) = match named.as_str().rsplit_once('/') {
                 Some((channel, id)) => (Some(channel), id),
@@ -240,7 +239,7 @@ impl SeatStore {
             );
             let mut statement = db.prepare_cached(&sql)?;
             let mut rows = statement.query(params![&*binding, id, channel])?;
-            rows.next()?.map(|row| Ok(columns::taken(now, row)?.incoming)).transpose()
+            rows.next()?.map(|row| Ok(columns::taken(row)?.incoming)).transpose()
         };
         self.store.read(query).await
     }
@@ -256,14 +255,13 @@ impl SeatStore {
 
     /// The last messages that were taken for a binding, oldest first.
     pub(super) async fn last(&self, binding: Arc<str>, limit: usize) -> Result<Vec<Incoming>, StoreError> {
-        let now = unix_ms();
         let query = move |db: &Connection| {
             let sql = format!("SELECT {} FROM inbox WHERE binding = ?1 ORDER BY seq DESC LIMIT ?2", columns::TAKEN);
             let mut statement = db.prepare_cached(&sql)?;
             let mut rows = statement.query(params![&*binding, limit.min(limits::FORWARDER_FETCHED)])?;
             let mut last = Vec::new();
             while let Some(row) = rows.next()? {
-                last.push(columns::taken(now, row)?.incoming);
+                last.push(columns::taken(row)?.incoming);
             }
             last.reverse();
             Ok::<_, StoreError>(last)
@@ -305,7 +303,7 @@ fn load(db: &Connection, store: SeatStore, last: u64, set_aside: Option<PathBuf>
     let settled = settled.into_iter().collect::<BTreeSet<_>>();
     let outbox = outbox::Stored { prepared, troubles, lanes, settled, seq: outbox_seq };
     let open = format!("SELECT {} FROM inbox WHERE standing <> 'done' ORDER BY seq", columns::TAKEN);
-    let messages = all(db, &open, |row| columns::taken(now, row))?;
+    let messages = all(db, &open, columns::taken)?;
     let seen = all(db, "SELECT channel, message FROM seen", |row| {
         Ok((columns::channel(&row.get::<_, String>(0)?)?, columns::message(&row.get::<_, String>(1)?)?))
     })?;

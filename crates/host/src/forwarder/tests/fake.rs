@@ -1,7 +1,7 @@
 //! A chat service in memory.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -36,6 +36,8 @@ pub struct Service {
     pub direct: Mutex<BTreeMap<UserId, ChannelId>>,
     /// What is written from now on has later ids.
     pub moment: Mutex<Option<MessageId>>,
+    /// How far its calendar is ahead of this machine's, in milliseconds.
+    pub ahead: AtomicI64,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -63,6 +65,7 @@ impl Default for Service {
             threads: Mutex::default(),
             direct: Mutex::default(),
             moment: Mutex::default(),
+            ahead: AtomicI64::new(0),
         }
     }
 }
@@ -188,6 +191,10 @@ impl ChannelBackend for Service {
 
     fn moment(&self) -> Option<MessageId> {
         self.moment.lock().clone()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        crate::status_hub::unix_ms().saturating_add_signed(self.ahead.load(Ordering::SeqCst))
     }
 
     fn posted<'a>(

@@ -3,6 +3,7 @@
 use holdfast_core::chat::Click;
 use holdfast_core::chat::UserId;
 use holdfast_core::chat::asks::Verdict;
+use holdfast_core::chat::inbox;
 use tokio::sync::oneshot;
 
 use super::*;
@@ -218,4 +219,29 @@ async fn no_reaction_stays_where_the_agent_was_asked_in_several_places_or_its_ho
     seat.service.slow.store(true, std::sync::atomic::Ordering::Relaxed);
     seat.leave().await;
     assert_eq!(stays(&seat.service.world()), 0);
+}
+
+#[tokio::test]
+async fn a_command_that_the_next_holder_finds_is_as_old_as_the_services_calendar_says() {
+    const HOUR: i64 = 3_600_000;
+    for (ahead, ago, late) in [(HOUR, 0, false), (-HOUR, 0, false), (HOUR, 600_000, true), (-HOUR, 600_000, true)] {
+        let mut seat = Seat::new();
+        seat.service.ahead.store(ahead, Ordering::SeqCst);
+        seat.generation = 1;
+        let mut stop = message(1, "/stop");
+        stop.at = seat.service.unix_ms() - ago;
+        // As a holder leaves it that died before it carried it out.
+        let folder = seat.folder.path().join("seat");
+        std::fs::create_dir_all(&folder).unwrap();
+        let taken =
+            inbox::Message { seq: 1, incoming: stop, binding: "agent".into(), standing: inbox::Standing::Stored };
+        let (tell, told) = std::sync::mpsc::channel();
+        let store = store::SeatStore::open(&folder, 1).unwrap().store;
+        store.inbox(vec![inbox::Change::Take(Box::new(taken))], move |made| tell.send(made).unwrap());
+        assert_eq!(told.recv().unwrap(), Ok(vec![]));
+        store.close();
+        seat.serve_and_follow().await;
+        let world = seat.service.until("an answer", |world| world.posts.len() == 1).await;
+        assert_eq!(world.posts[0].2 == "Too late: this command was ignored.", late, "{ahead}: {}", world.posts[0].2);
+    }
 }

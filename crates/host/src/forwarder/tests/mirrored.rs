@@ -169,3 +169,27 @@ async fn what_a_session_said_that_began_while_nobody_held_the_seat_is_said_by_th
     seat.service.until("what was said meanwhile", |world| world.posts.iter().any(|post| post.2 == "meanwhile")).await;
     assert_eq!(seat.service.texts("c1"), ["meanwhile"]);
 }
+
+#[tokio::test]
+async fn the_session_of_a_transcript_that_is_named_by_its_path_is_known_before_its_agent_writes_again() {
+    for by_its_agent in [false, true] {
+        let mut seat = Seat::new();
+        let path = seat.transcript();
+        append(&path, &["before"]);
+        if by_its_agent {
+            let project = seat.folder.path().to_str().map(str::to_owned);
+            seat.edit(|config| (config.bindings[0].transcript, config.bindings[0].project) = (None, project));
+        }
+        for life in 0..2 {
+            seat.serve();
+            seat.hear(Event::Ready).await;
+            if by_its_agent && life == 0 {
+                seat.desk.opened().await;
+                seat.desk.bind("agent", path.to_str().unwrap()).await.unwrap();
+            }
+            let status = seat.until("a session", |status| status.bindings[0].session.is_some()).await;
+            assert_eq!(status.bindings[0].session.as_deref(), Some("s1"), "{by_its_agent}, life {life}");
+            seat.die().await;
+        }
+    }
+}

@@ -84,11 +84,17 @@ impl Seat {
 
     /// The next holder begins to serve.
     fn serve(&mut self) {
+        let heard = self.open();
+        self.holder.as_ref().unwrap().forwarder.connected(heard);
+    }
+
+    /// The next holder opens what the seat keeps, and has no connection yet.
+    fn open(&mut self) -> mpsc::Receiver<Event> {
         let (post, means, news) = self.begins();
         let (events, heard) = mpsc::channel(limits::FORWARDER_EVENTS);
         let forwarder = Forwarder::open(post, means);
-        forwarder.connected(heard);
         self.holder = Some(Holder { forwarder, news, events });
+        heard
     }
 
     /// What the next holder works with, without its task.

@@ -60,3 +60,41 @@ async fn files_of_messages_go_when_they_had_their_time_though_nobody_sends_anoth
     };
     soon("the end of a file", gone).await;
 }
+
+#[tokio::test]
+async fn entries_that_are_too_old_are_noticed_with_their_number() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    let dated = |text: &str| said(text).replacen('{', r#"{"timestamp":"2001-01-01T00:00:00Z","#, 1);
+    std::fs::write(seat.transcript(), [dated("a"), dated("b"), said("new")].concat()).unwrap();
+    seat.service.until("the line and the new one", |world| world.posts.len() == 2).await;
+    assert_eq!(seat.service.texts("c1"), ["_(skipped 2 entries)_", "new"]);
+    let noticed = "2 entries are not posted in channel c1: too old, or too many waited".to_owned();
+    assert_eq!(*seat.noticed.lock(), [(ChannelNotice::Skipped, noticed)]);
+    seat.until("their number", |status| status.bindings[0].skipped == 2).await;
+}
+
+#[tokio::test]
+async fn a_message_of_which_nobody_knows_whether_it_was_posted_is_noticed_and_the_next_is_posted() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    seat.service.hangs.store(true, Ordering::SeqCst);
+    seat.write(&["one"]);
+    seat.service.until("one", |world| world.posts.len() == 1).await;
+    seat.die().await;
+    seat.service.hangs.store(false, Ordering::SeqCst);
+    // Another like it stands there.
+    seat.service.change(|world| {
+        let again = (channel("c1"), 1001, "one".to_owned(), String::new());
+        world.posts.push(again);
+    });
+    seat.serve_and_follow().await;
+    let status = seat.until("the doubt", |status| status.troubles.len() == 1).await;
+    let why = "the channel has several messages like it";
+    assert_eq!((status.troubles[0].unknown, status.troubles[0].reason.as_str()), (true, why));
+    seat.write(&["two"]);
+    seat.service.until("the next", |world| world.posts.len() == 3).await;
+    assert_eq!(seat.service.texts("c1"), ["one", "one", "two"]);
+    let noticed = format!("whether a message was posted is unknown: {why}");
+    assert_eq!(*seat.noticed.lock(), [(ChannelNotice::Unknown, noticed)]);
+}

@@ -30,6 +30,22 @@ async fn what_was_said_before_the_transcript_was_there_is_said_from_its_first_li
 }
 
 #[tokio::test]
+async fn while_there_is_no_connection_nothing_of_a_transcript_counts_as_said() {
+    let mut seat = Seat::new();
+    seat.serve_and_follow().await;
+    seat.write(&["one"]);
+    seat.service.until("one", |world| world.posts.len() == 1).await;
+    seat.leave().await;
+    let _heard = seat.open();
+    seat.write(&["two"]);
+    seat.leave().await;
+    assert_eq!(seat.service.texts("c1"), ["one"]);
+    seat.serve_and_follow().await;
+    seat.service.until("two", |world| world.posts.len() == 2).await;
+    assert_eq!(seat.service.texts("c1"), ["one", "two"]);
+}
+
+#[tokio::test]
 async fn a_hand_over_reads_to_the_end_and_sends_what_is_prepared_before_it_ends() {
     let mut seat = Seat::new();
     seat.write(&["old"]);

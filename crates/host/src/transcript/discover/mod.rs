@@ -8,13 +8,13 @@ mod rollouts;
 mod tests;
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use holdfast_core::limits;
-use holdfast_core::transcript::discovery::{Candidate, Origin, best};
+use holdfast_core::transcript::discovery::{Candidate, Origin, best, session};
 
 /// Which agent writes a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,13 +180,28 @@ fn age(path: PathBuf) -> Option<Aged> {
 
 /// What the beginning of a transcript says of its session.
 fn origin(path: &Path) -> Option<Origin> {
+    first(path, Origin::read)
+}
+
+/// What the first line that says it says.
+fn first<T>(path: &Path, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut head = BufReader::new(File::open(path).ok()?.take(limits::DISCOVERY_HEAD));
     let mut line = Vec::new();
     while head.read_until(b'\n', &mut line).ok()? > 0 {
-        if let Some(origin) = Origin::read(&line) {
-            return Some(origin);
+        if let Some(found) = read(&line) {
+            return Some(found);
         }
         line.clear();
     }
     None
+}
+
+/// The session that writes a transcript: that of its last lines, or of its beginning where those name none.
+pub(super) fn writer(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let end = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(end.saturating_sub(limits::TRANSCRIPT_BACK as u64))).ok()?;
+    let mut last = Vec::new();
+    file.by_ref().take(limits::TRANSCRIPT_BACK as u64).read_to_end(&mut last).ok()?;
+    last.split(|byte| *byte == b'\n').rev().find_map(session).or_else(|| first(path, session))
 }
