@@ -158,10 +158,11 @@ impl Run {
 
     /// Lets go of everything, and wants the seat if it was wanted.
     async fn begin_anew(&mut self) {
-        let want = match self.machine.state() {
+        let view = self.machine.snapshot(self.turns.now());
+        let want = match view.state {
+            SeatState::Standby if view.waits => Some(Want::Wait),
             SeatState::Claiming | SeatState::Connecting | SeatState::Serving => Some(Want::IfVacant),
-            SeatState::Standby => Some(Want::Wait),
-            SeatState::Off | SeatState::Draining | SeatState::Failed => None,
+            SeatState::Standby | SeatState::Off | SeatState::Draining | SeatState::Failed => None,
         };
         self.cut().await;
         self.hang_up();

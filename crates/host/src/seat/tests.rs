@@ -131,7 +131,7 @@ impl ChannelBackend for Service {
 }
 
 struct Stage {
-    state: tempfile::TempDir,
+    state: Arc<tempfile::TempDir>,
     service: Arc<Service>,
     hub: Arc<StatusHub>,
     seat: SeatHandle,
@@ -140,7 +140,15 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
-        let state = tempfile::tempdir().unwrap();
+        Stage::at(Arc::new(tempfile::tempdir().unwrap()))
+    }
+
+    /// Another process that may want the same seat.
+    fn beside(&self) -> Stage {
+        Stage::at(Arc::clone(&self.state))
+    }
+
+    fn at(state: Arc<tempfile::TempDir>) -> Stage {
         let (service, hub) = (Arc::<Service>::default(), StatusHub::new(AppStatus::default()));
         let (config, edited) = watch::channel(Arc::new(ChannelConfig::default()));
         let options = SeatOptions {
@@ -336,6 +344,22 @@ async fn a_seat_whose_task_fails_unexpectedly_lets_go_and_takes_it_anew() {
     assert_eq!(stage.noticed(), [ChannelNotice::Acquired, ChannelNotice::Failed, ChannelNotice::Acquired]);
     stage.seat.release().await;
     stage.until("its end", |s| s.state == SeatState::Off).await;
+}
+
+#[tokio::test]
+async fn a_seat_that_stands_by_and_whose_task_fails_waits_afterwards_only_if_it_waited() {
+    let holder = Stage::new();
+    holder.seat.want(Want::IfVacant).await;
+    holder.serves().await;
+    for (want, after) in [(Want::IfVacant, SeatState::Off), (Want::Wait, SeatState::Standby)] {
+        let other = holder.beside();
+        other.seat.want(want).await;
+        other.until("standing by", |s| s.state == SeatState::Standby).await;
+        other.seat.events.send(Event::Defect).unwrap();
+        let other = &other;
+        other.until("another life", |s| s.state == after && other.noticed() == [ChannelNotice::Failed]).await;
+        assert_eq!(other.seat.status().borrow().waits, after == SeatState::Standby);
+    }
 }
 
 #[tokio::test]
