@@ -182,10 +182,10 @@ impl Outbox {
         }
     }
 
-    /// Too much waits: the oldest that has not begun is left out.
+    /// Too much waits: the oldest that has not begun is left out, unless somebody is asked something.
     fn shorten(&mut self, now: Now, channel: &ChannelId) {
         let Some(lane) = self.lanes.get(channel) else { return };
-        let (begun, len) = (lane.begun(), lane.queue.len());
+        let (begun, len) = (lane.begun() + lane.hurried(), lane.queue.len());
         let (mut keep, mut messages) = (len, 0);
         for at in (begun..len).rev().filter(|at| !is_same(lane, *at)) {
             messages += 1;

@@ -132,14 +132,23 @@ impl Lane {
         if old().all(|held| held.record.skips > 0) { 0 } else { old().count() }
     }
 
-    /// The last that was put here goes before all that is not begun: somebody waits for an answer to it, and with nothing of a
-    /// transcript it has an order to keep.
+    /// The last that was put here goes before all that is not begun, and after what went so before: somebody waits for an
+    /// answer to it, and with nothing of a transcript it has an order to keep.
     pub fn hurry(&mut self, key: &Key) {
-        let begun = self.begun();
+        let at = self.begun() + self.hurried();
         let last = self.queue.iter().rev().take_while(|held| held.record.key.same_entry(key)).count();
-        if begun + last <= self.queue.len() {
-            self.queue.make_contiguous()[begun..].rotate_right(last);
+        if at + last <= self.queue.len() {
+            self.queue.make_contiguous()[at..].rotate_right(last);
         }
+    }
+
+    /// How many messages behind what is begun wait for an answer of somebody, before all others.
+    pub fn hurried(&self) -> usize {
+        let waits = |held: &&Held| {
+            let same = |other: &&Held| other.record.key.same_entry(&held.record.key);
+            self.queue.iter().filter(same).any(|other| !other.record.buttons.is_empty())
+        };
+        self.queue.iter().skip(self.begun()).take_while(waits).count()
     }
 
     /// How many of the first messages must not be left out: the first if it is under way or may be there, and the rest of

@@ -146,6 +146,30 @@ fn what_waits_for_an_answer_goes_before_what_has_not_begun() {
 }
 
 #[test]
+fn what_waits_for_an_answer_is_not_left_out_however_much_waits_and_keeps_its_order() {
+    let mut world = World::new();
+    let texts: Vec<String> = (0..600).map(|n| format!("old {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    world.entries(0, S, &texts[..300]);
+    for (key, text) in [("ask:1", "May I?"), ("ask:2", "And this?")] {
+        let button = Button { id: format!("{key}:allow"), label: "Allow".to_owned(), look: Look::Good };
+        let draft = Draft {
+            channel: channel("c1"),
+            text: text.to_owned(),
+            nonce: String::new(),
+            reply_to: None,
+            buttons: vec![button],
+        };
+        world.give(Input::Say { key: Key::single(key), draft });
+    }
+    world.entries(300, S, &texts[300..]);
+    world.pass(MIN * 10);
+    let said = world.service.texts();
+    let asked: Vec<usize> = ["May I?", "And this?"].iter().flat_map(|ask| said.iter().position(|s| s == ask)).collect();
+    assert!(asked.len() == 2 && asked[0] + 1 == asked[1] && asked[1] < 10, "{asked:?} in {said:?}");
+}
+
+#[test]
 fn several_matches_are_told_as_unknown_and_the_channel_goes_on() {
     let mut world = World::new();
     world.entries(0, S, &["zero"]);
