@@ -12,18 +12,21 @@ async fn race(contenders: usize) {
         all.push(next);
     }
     for round in 0..3 {
-        let takes = join_all(all.iter().map(|c| c.home.run(&["seat", "take", "--json"]))).await;
-        assert!(takes.iter().any(|t| t.status.success()), "round {round}: somebody has it");
-        for contender in &all {
-            contender.until("at rest", |s| ["serving", "off", "standby"].iter().any(|r| s["state"] == *r)).await;
-        }
-        let mut serving = Vec::new();
-        for contender in &all {
-            if contender.seat().await["state"] == "serving" {
-                serving.push(contender.name.clone());
+        // Each says what came of it within seconds, which on a busy machine may be nothing yet; what comes of all is seen below.
+        join_all(all.iter().map(|c| c.home.run(&["seat", "take", "--json"]))).await;
+        // Who let go says so a moment after another has it, so they are asked until they agree.
+        let serving = found(&format!("round {round}: one that serves and others at rest"), async || {
+            let mut serving = Vec::new();
+            for contender in &all {
+                match contender.seat().await["state"].as_str()? {
+                    "serving" => serving.push(contender.name.clone()),
+                    "off" | "standby" => {}
+                    _ => return None,
+                }
             }
-        }
-        assert_eq!(serving.len(), 1, "round {round}: {serving:?}");
+            (serving.len() == 1).then_some(serving)
+        })
+        .await;
         let polls = |seen: &holdfast_testkit::telegram::Seen| seen.polling.keys().eq(&serving);
         telegram.until("the poll of the holder alone", polls).await;
     }

@@ -101,8 +101,10 @@ async fn a_service_that_is_away_is_tried_again_with_the_seat_held_and_when_it_as
     let a = Contender::first(&telegram, "a", "take").await;
     let waits = a.until("waiting", |s| s["next_try_at"].is_number()).await;
     assert_eq!((&waits["state"], &waits["holder"]["this"]), (&json!("connecting"), &json!(true)));
-    let wait = waits["next_try_at"].as_u64().expect("a time") - waits["since"].as_u64().expect("a time");
-    assert!((3_590_000..=3_610_000).contains(&wait), "{wait}");
+    // It was refused at some time after it began and before now.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
+    let (next, since) = (waits["next_try_at"].as_u64().expect("a time"), waits["since"].as_u64().expect("a time"));
+    assert!(next >= since + 3_590_000 && u128::from(next) <= now + 3_610_000, "{waits} at {now}");
     telegram.refuse(None);
     // A person need not wait.
     assert_eq!(a.take().await["state"], "serving");
@@ -159,7 +161,7 @@ async fn a_process_whose_stderr_is_closed_takes_serves_and_lets_go_as_before() {
     assert_eq!(home.json(&["seat", "take", "--json"]).await["state"], "serving");
     a.is("off").await;
     assert_eq!(a.take().await["state"], "serving");
-    assert_eq!(home.json(&["seat", "show", "--json"]).await["state"], "off");
+    found("no seat", async || (home.json(&["seat", "show", "--json"]).await["state"] == "off").then_some(())).await;
     child.kill().await.expect("it ends");
 }
 
