@@ -107,21 +107,27 @@ impl Entry {
 }
 
 impl Icon {
-    async fn property(&self, name: &str) -> OwnedValue {
+    // An icon tells that it is there before all of it can be asked for, so each of these may be nothing yet.
+
+    async fn property(&self, name: &str) -> Option<OwnedValue> {
         let proxy = Proxy::new(&self.connection, &*self.owner, &*self.path, "org.kde.StatusNotifierItem").await;
-        proxy.expect("an item").get_property(name).await.expect("a property")
+        proxy.expect("an item").get_property(name).await.ok()
     }
 
-    async fn menu(&self) -> Proxy<'_> {
-        let path: OwnedObjectPath = self.property("Menu").await.try_into().expect("a path");
-        Proxy::new(&self.connection, self.owner.clone(), path, "com.canonical.dbusmenu").await.expect("a menu")
+    async fn menu(&self) -> Option<Proxy<'_>> {
+        let path: OwnedObjectPath = self.property("Menu").await?.try_into().ok()?;
+        Proxy::new(&self.connection, self.owner.clone(), path, "com.canonical.dbusmenu").await.ok()
+    }
+
+    async fn layout(&self) -> Option<Entry> {
+        let layout = (0i32, -1i32, Vec::<&str>::new());
+        let (_, root): (u32, Node) = self.menu().await?.call("GetLayout", &layout).await.ok()?;
+        Some(Entry::read(root))
     }
 
     /// The whole menu; the entry at its top has no text.
     pub async fn entries(&self) -> Entry {
-        let layout = (0i32, -1i32, Vec::<&str>::new());
-        let (_, root): (u32, Node) = self.menu().await.call("GetLayout", &layout).await.expect("a layout");
-        Entry::read(root)
+        eventually("the menu", async || self.layout().await).await
     }
 
     /// The texts of the top level.
@@ -131,7 +137,7 @@ impl Icon {
 
     /// Waits until an entry of this text exists and satisfies this.
     pub async fn entry_is(&self, text: &str, holds: impl Fn(&Entry) -> bool) -> Entry {
-        let look = async || self.entries().await.find(text).filter(|entry| holds(entry)).cloned();
+        let look = async || self.layout().await?.find(text).filter(|entry| holds(entry)).cloned();
         eventually(&format!("the menu entry {text:?}"), look).await
     }
 
@@ -144,13 +150,14 @@ impl Icon {
     pub async fn click(&self, text: &str) {
         let entry = self.entry_is(text, |entry| entry.enabled).await;
         let click = (entry.id, "clicked", Value::from(0i32), 0u32);
-        self.menu().await.call::<_, _, ()>("Event", &click).await.expect("a click");
+        // What ends the application may end it before it has answered.
+        eventually("a click", async || self.menu().await?.call_noreply("Event", &click).await.ok()).await;
     }
 
-    /// The picture that is shown now.
-    pub async fn picture(&self) -> Vec<u8> {
-        let path: String = self.property("IconName").await.try_into().expect("a path");
-        std::fs::read(path).expect("the icon's file")
+    /// The picture that is shown now, unless it is being replaced.
+    pub async fn picture(&self) -> Option<Vec<u8>> {
+        let path: String = self.property("IconName").await?.try_into().ok()?;
+        std::fs::read(path).ok()
     }
 }
 

@@ -22,8 +22,8 @@ use tauri::{App, Manager as _, WebviewWindow, WebviewWindowBuilder};
 struct Shell {
     app: App<MockRuntime>,
     resident: Resident,
-    /// What came down the window's channels.
-    pieces: mpsc::Receiver<Value>,
+    /// What came down the window's channels, with the channel.
+    pieces: mpsc::Receiver<(u32, Value)>,
     _home: tempfile::TempDir,
 }
 
@@ -46,9 +46,9 @@ impl Shell {
             .expect("engines");
         let (came, pieces) = mpsc::channel();
         let app = bridge::commands(mock_builder())
-            .channel_interceptor(move |_, _, _, body| {
+            .channel_interceptor(move |_, channel, _, body| {
                 if let InvokeResponseBody::Json(text) = body {
-                    let _ = came.send(serde_json::from_str(text).expect("JSON"));
+                    let _ = came.send((channel.0, serde_json::from_str(text).expect("JSON")));
                 }
                 true
             })
@@ -63,7 +63,7 @@ impl Shell {
     }
 
     /// The next part of a stream.
-    fn piece(&self) -> Value {
+    fn piece(&self) -> (u32, Value) {
         self.pieces.recv_timeout(Duration::from_secs(120)).expect("a piece in time")
     }
 }
@@ -121,20 +121,34 @@ fn a_body_beyond_the_apis_own_bound_is_refused() {
     });
 }
 
+/// The status in a piece of a stream; nothing in what stands between them.
+fn told(piece: &Value) -> Value {
+    let status = piece["line"].as_str().and_then(|line| line.strip_prefix("data:"));
+    status.map_or(Value::Null, |status| serde_json::from_str(status.trim()).expect("JSON"))
+}
+
 #[test]
 fn a_stream_tells_each_change_until_the_window_lets_go_of_it() {
     with_shell(|shell| {
+        let stopped = json!({"relay": "stopped", "link": "stopped", "worker": "stopped"});
         let window = shell.window("status");
         let id = invoke(&window, "stream", json!({"path": "/api/status/stream", "channel": "__CHANNEL__:7"})).unwrap();
         assert_eq!(id, 7);
-        let first = shell.piece();
-        let line = first["line"].as_str().unwrap().strip_prefix("data:").unwrap().trim();
-        assert_eq!(serde_json::from_str::<Value>(line).unwrap()["app"]["pid"], std::process::id());
+        let (_, first) = shell.piece();
+        assert_eq!(told(&first)["app"]["pid"], std::process::id());
+        assert_ne!(told(&first)["app"]["engines"], stopped);
         invoke(&window, "unstream", json!({"id": 7})).unwrap();
-        while shell.pieces.recv_timeout(Duration::from_millis(300)).is_ok() {}
+        invoke(&window, "stream", json!({"path": "/api/status/stream", "channel": "__CHANNEL__:8"})).unwrap();
         let stop = json!({"method": "POST", "path": "/api/command", "body": {"command": "stop"}});
         assert_eq!(invoke(&window, "request", stop).unwrap()["status"], 200);
-        assert!(shell.pieces.recv_timeout(Duration::from_millis(500)).is_err(), "nobody follows any more");
+        // Whoever follows is told of the stop: the second stream is, so the first one would be.
+        loop {
+            let (channel, piece) = shell.piece();
+            if told(&piece)["app"]["engines"] == stopped {
+                assert_eq!(channel, 8, "nobody follows the first one any more");
+                break;
+            }
+        }
     });
 }
 
@@ -143,7 +157,7 @@ fn a_stream_that_is_refused_ends_with_the_refusal() {
     with_shell(|shell| {
         let window = shell.window("status");
         invoke(&window, "stream", json!({"path": "/api/nothing", "channel": "__CHANNEL__:1"})).unwrap();
-        let end = shell.piece();
+        let (_, end) = shell.piece();
         assert_eq!((&end["end"]["status"], &end["end"]["body"]["code"]), (&json!(404), &json!("not_found")));
     });
 }

@@ -32,17 +32,18 @@ impl Tray {
     async fn shows(&self, sentence: &str, picture: &str) {
         self.icon.entry(sentence).await;
         let file = format!("{}/icons/tray/{picture}-dark.png", env!("CARGO_MANIFEST_DIR"));
-        let wanted = pixels(&std::fs::read(file).expect("the picture"));
-        let look = async || (pixels(&self.icon.picture().await) == wanted).then_some(());
+        let wanted = pixels(&std::fs::read(file).expect("the picture")).expect("a whole picture");
+        let look = async || (pixels(&self.icon.picture().await?)? == wanted).then_some(());
         eventually(&format!("the picture {picture}"), look).await;
     }
 }
 
-fn pixels(file: &[u8]) -> Vec<u8> {
-    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().expect("a picture");
-    let mut pixels = vec![0; reader.output_buffer_size().expect("its size")];
-    reader.next_frame(&mut pixels).expect("its pixels");
-    pixels
+/// Nothing while only a part is written.
+fn pixels(file: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().ok()?;
+    let mut pixels = vec![0; reader.output_buffer_size()?];
+    reader.next_frame(&mut pixels).ok()?;
+    Some(pixels)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,11 +89,11 @@ async fn stop_and_start_in_the_menu_stop_and_start_the_engines() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_is_switched_by_its_own_line() {
     let tray = Tray::start().await;
-    assert!(tray.icon.entry("Relay link: connected").await.checked);
+    tray.icon.entry_is("Relay link: connected", |line| line.checked).await;
     tray.icon.click("Relay link: connected").await;
     let stopped = |s: &Value| s["app"]["engines"]["link"] == "stopped" && s["app"]["engines"]["relay"] == "running";
     tray.desktop.status_is("a stopped link beside a running relay", stopped).await;
-    assert!(!tray.icon.entry_is("Relay link: stopped", |line| !line.checked).await.checked);
+    tray.icon.entry_is("Relay link: stopped", |line| !line.checked).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,10 +111,11 @@ async fn start_at_login_writes_the_systems_entry_and_takes_it_away_again() {
     assert!(!tray.icon.entry("Start at login").await.checked);
     tray.icon.click("Start at login").await;
     tray.icon.entry_is("Start at login", |line| line.checked).await;
-    assert_eq!(tray.desktop.status().await["app"]["autostart"], true);
+    // The mark is there as soon as it is clicked, the entry a moment later.
+    tray.desktop.status_is("a start at login", |s| s["app"]["autostart"] == true).await;
     tray.icon.click("Start at login").await;
     tray.icon.entry_is("Start at login", |line| !line.checked).await;
-    assert_eq!(tray.desktop.status().await["app"]["autostart"], false);
+    tray.desktop.status_is("no start at login", |s| s["app"]["autostart"] == false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,13 +123,14 @@ async fn the_seat_is_released_and_taken_from_the_menu() {
     let telegram = FakeTelegram::start().await;
     let token = telegram.bot(7);
     let tray = Tray::start().await;
-    assert!(!tray.icon.entry("Take seat").await.enabled, "there is no channel");
+    // There is no channel.
+    tray.icon.entry_is("Take seat", |line| !line.enabled).await;
     let url = telegram.url("desktop");
     let set_up = tray.desktop.home.run_with(&["channel", "setup", "--base-url", &url], &format!("{token}\n")).await;
     assert!(set_up.status.success(), "{}", String::from_utf8_lossy(&set_up.stderr));
     let seat = async |state: &str| tray.desktop.status_is(state, |s| s["seat"]["state"] == state).await;
     seat("serving").await;
-    assert!(!tray.icon.entry("Take seat (held by this app)").await.enabled);
+    tray.icon.entry_is("Take seat (held by this app)", |line| !line.enabled).await;
     tray.icon.click("Release seat").await;
     seat("off").await;
     tray.icon.click("Take seat").await;

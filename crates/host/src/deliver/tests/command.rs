@@ -1,5 +1,3 @@
-use std::process::Command;
-
 use super::*;
 
 fn command(argv: &[&str]) -> BindingConfig {
@@ -119,9 +117,15 @@ async fn a_delivery_that_is_dropped_leaves_nothing_running() {
     until(|| !lives(&child)).await;
 }
 
+#[cfg(target_os = "linux")]
+fn lives(pid: &str) -> bool {
+    holdfast_testkit::stand::alive(pid.parse().unwrap())
+}
+
+#[cfg(not(target_os = "linux"))]
 fn lives(pid: &str) -> bool {
     // A dead one that nobody reaped yet is dead.
-    let stat = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
+    let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
     !stat.is_empty() && !stat.starts_with(b"Z")
 }
 

@@ -6,7 +6,6 @@ mod offers;
 mod tmux;
 mod voice;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +39,14 @@ impl Bench {
     /// A program of its own.
     fn script(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        // Written by a process of its own: what another test starts meanwhile would have our open file for a moment, and the
+        // system starts no program that somebody may write.
+        let mut writer = std::process::Command::new("sh");
+        let writer = writer.args(["-c", "cat > \"$1\" && chmod 700 \"$1\"", "sh"]).arg(&path);
+        let mut writer = writer.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut writer.stdin.take().unwrap(), format!("#!/bin/sh\n{text}\n").as_bytes())
+            .unwrap();
+        assert!(writer.wait().unwrap().success());
         path.to_str().unwrap().to_owned()
     }
 

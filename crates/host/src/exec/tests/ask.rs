@@ -157,7 +157,7 @@ async fn what_a_question_took_is_taken_from_the_program_s_time() {
         id: CallId::parse("call_shortened").unwrap(),
         tool: "run_process".into(),
         arguments: to_raw_value(&json!({"argv": ["/bin/sh", "-c", "echo early; sleep 60"]})).unwrap(),
-        budget: limits::SETTLEMENT + Duration::from_secs(4),
+        budget: limits::SETTLEMENT + Duration::from_secs(13),
         authorization: owner(),
         progress: false,
     };
@@ -169,5 +169,8 @@ async fn what_a_question_took_is_taken_from_the_program_s_time() {
     assert!(bench.executor.answer(&question.id, true, false));
     let Some(Update::Finished(Err(error))) = updates.recv().await else { panic!("it ended well") };
     assert_eq!((error.code, &details(&error)["stdout"]), (Code::Timeout, &json!("early\n")));
-    assert_eq!(error.message, "the program did not end within 1 s and was killed with everything it started");
+    let seconds = error.message.strip_prefix("the program did not end within ");
+    let seconds = seconds.and_then(|rest| rest.strip_suffix(" s and was killed with everything it started")).unwrap();
+    // The question took three seconds, and what this machine needed besides.
+    assert!((1..=10).contains(&seconds.parse::<u64>().unwrap()), "{seconds}");
 }

@@ -135,7 +135,7 @@ async fn a_sink_that_is_dropped_still_answers() {
     assert_eq!(error.code, Code::InternalError);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_reports_progress_only_to_somebody_who_listens() {
     let bench = Bench::new(Profile::Agent);
     for (listens, wait_ms) in [(true, 4500), (false, 2100)] {

@@ -67,10 +67,9 @@ async fn a_captive_portal_is_a_failed_attempt_and_nothing_more() {
 
 #[tokio::test]
 async fn a_relay_that_is_not_there_is_tried_until_it_is() {
-    let relay = Relay::new().await;
-    let address = relay.listener.local_addr().expect("an address");
-    drop(relay);
-    let rig = Rig::new(&format!("http://{address}"), |_| {});
+    let port = holdfast_testkit::port::Port::reserve();
+    let address = ("127.0.0.1", port.number());
+    let rig = Rig::new(&format!("http://127.0.0.1:{}", port.number()), |_| {});
     rig.cause("refused").await;
     let relay = Relay { listener: TcpListener::bind(address).await.expect("the port"), base: false, tls: None };
     let _peer = relay.ready(&[]).await;

@@ -52,15 +52,20 @@ async fn jobs_of_a_terminal_end_with_it() {
     attached.asker().ask(&Ask::Kill {}).await.unwrap();
     let end = ended(&folder).await;
     assert!(end.killed && end.escaped.is_empty(), "{end:?}");
-    assert!(!crate::identity::lives(job, crate::identity::started(job).as_deref()));
+    let dies = async {
+        while crate::identity::lives(job, crate::identity::started(job).as_deref()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, dies).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_port_gets_input_and_its_bytes_are_output() {
     let home = Home::new();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let folder = home.run(Program::Port(port), |_| {});
+    let port = holdfast_testkit::port::Port::reserve();
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.number())).await.unwrap();
+    let folder = home.run(Program::Port(port.number()), |_| {});
     let (started, accepted) = tokio::join!(async { starter().start(&folder).await }, listener.accept());
     started.unwrap();
     let mut peer = accepted.unwrap().0;
@@ -76,7 +81,7 @@ async fn a_port_gets_input_and_its_bytes_are_output() {
     assert!(all(&folder, Stream::Stdout, 0).0 == answer);
     // Nobody listens there any more.
     drop(listener);
-    let folder = home.run(Program::Port(port), |_| {});
+    let folder = home.run(Program::Port(port.number()), |_| {});
     starter().start(&folder).await.unwrap();
     assert_eq!(ended(&folder).await.not_started.as_deref(), Some("Connection refused (os error 111)"));
 }

@@ -342,7 +342,11 @@ async fn status(worker: &WorkerHandle, wanted: impl FnMut(&Arc<WorkerStatus>) ->
 
 /// Whether a process lives; one that is dead and that nobody reaped does not.
 fn lives(pid: u32) -> bool {
-    crate::identity::lives(pid, crate::identity::started(pid).as_deref())
+    let lives = crate::identity::lives(pid, crate::identity::started(pid).as_deref());
+    // One that ends does nothing more.
+    #[cfg(target_os = "linux")]
+    let lives = lives && holdfast_testkit::stand::alive(pid.cast_signed());
+    lives
 }
 
 /// Waits until a path is gone. What removes it says nothing.
