@@ -35,10 +35,11 @@ pub(super) struct InboxAgent {
 impl InboxAgent {
     /// Its folder is made, sooner or later: the disk may not answer.
     pub(super) fn new(turn: Turn, folder: PathBuf) -> InboxAgent {
-        let new = folder.join("new");
+        let (at, alone) = (folder.clone(), Arc::clone(&turn));
         tokio::task::spawn_blocking(move || {
-            if let Err(e) = files::make_dir(&new) {
-                tracing::warn!("an agent's folder was not made: {e}");
+            let _alone = alone.lock();
+            if let Err(why) = ready(&at) {
+                tracing::warn!("an agent's folder was not made: {why}");
             }
         });
         InboxAgent { turn, folder, patience: Patience::default() }
@@ -57,14 +58,10 @@ impl InboxAgent {
             if still.strong_count() == 0 {
                 return Ok(None);
             }
-            // What was given with a folder that is gone was taken by nobody.
-            let there = new.is_dir();
-            if !there {
-                files::make_dir(&new).map_err(|e| e.to_string())?;
-            }
+            ready(&folder)?;
             // Before the file is there: whoever takes it at once must be noticed.
             let watcher = watch(&new, wake);
-            place(&folder, seq, &letter, there).map(|()| watcher)
+            place(&folder, seq, &letter).map(|()| watcher)
         });
         let _watcher = placing.await.map_err(|e| e.to_string())??;
         while !is_taken(&self.folder, seq).await? {
@@ -94,10 +91,20 @@ async fn is_taken(folder: &Path, seq: u64) -> Result<bool, String> {
     if there { Ok(true) } else { Err(format!("{}: it was removed", new.display())) }
 }
 
-/// Puts a message where its agent looks, unless an earlier try did and the folder was there all the time.
-fn place(folder: &Path, seq: u64, letter: &Letter, there: bool) -> Result<(), String> {
+/// Makes the folder where an agent looks, if it is gone. What was given with it was taken by nobody: that is forgotten first,
+/// so that a crash in between loses nothing.
+fn ready(folder: &Path) -> Result<(), String> {
+    let (new, given) = (folder.join("new"), folder.join("given"));
+    if !new.is_dir() && given.exists() {
+        std::fs::remove_file(&given).map_err(|e| format!("{}: {e}", given.display()))?;
+    }
+    files::make_dir(&new).map_err(|e| e.to_string())
+}
+
+/// Puts a message where its agent looks, unless an earlier try did.
+fn place(folder: &Path, seq: u64, letter: &Letter) -> Result<(), String> {
     let (made, file, given) = (folder.join(name(seq)), folder.join("new").join(name(seq)), folder.join("given"));
-    let is_given = there && files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
+    let is_given = files::read(&given, limits::API_BODY_MAX).is_ok_and(|id| id == letter.id);
     // Made beside it: nobody sees a half of it, or a name that will go. It goes to its place in one step after it
     // is known as given, so whoever comes after a crash knows from whether it is still here what was done.
     if !is_given {
@@ -151,10 +158,13 @@ fn name(seq: u64) -> String {
     format!("{seq:012}.json")
 }
 
-async fn put(path: &Path, content: Vec<u8>) -> Result<(), String> {
-    let path = path.to_owned();
-    let put = tokio::task::spawn_blocking(move || files::replace(&path, &content).map_err(|e| e.to_string()));
-    put.await.map_err(|e| e.to_string())?
+/// Asks an agent to stop. Its folder may not be there yet, or any more.
+async fn ask_to_stop(folder: PathBuf) -> Result<(), String> {
+    let asking = tokio::task::spawn_blocking(move || {
+        let asked = files::make_dir(&folder).and_then(|()| files::replace(&folder.join("stop"), b"{}\n"));
+        asked.map_err(|e| e.to_string())
+    });
+    asking.await.map_err(|e| e.to_string())?
 }
 
 impl Agent for InboxAgent {
@@ -169,7 +179,7 @@ impl Agent for InboxAgent {
 
     fn stop(&self) -> BoxFuture<'_, Result<String, String>> {
         async move {
-            put(&self.folder.join("stop"), b"{}\n".to_vec()).await?;
+            ask_to_stop(self.folder.clone()).await?;
             Ok("Asked the agent to stop (file `stop` in its folder).".to_owned())
         }
         .boxed()

@@ -153,6 +153,8 @@ async fn a_message_whose_folder_is_removed_or_cannot_be_looked_into_is_not_taken
         let agent = bench.agent(&binding(Delivery::Inbox));
         let folder = inbox_folder(bench.folder.path(), "app");
         let (new, given) = (folder.join("new"), Arc::clone(&agent));
+        // Made when the agent is, beside everything else: not later than it is taken away here.
+        until(|| new.is_dir()).await;
         let delivery = tokio::spawn(async move { given.deliver(&said(1, "hello"), &Prepared::default()).await });
         until(|| !new_files(&folder).is_empty()).await;
         let away = folder.join("away");
@@ -177,8 +179,22 @@ async fn a_message_whose_folder_is_removed_or_cannot_be_looked_into_is_not_taken
 #[tokio::test]
 async fn what_was_in_a_folder_that_was_removed_was_perhaps_taken() {
     let bench = Bench::new();
-    let folder = offered(&bench, 1).await;
-    std::fs::remove_dir_all(folder.join("new")).unwrap();
+    let folder = inbox_folder(bench.folder.path(), "app");
+    std::fs::create_dir_all(&folder).unwrap();
+    crate::files::replace(&folder.join("given"), b"100/m1").unwrap();
     let Back::Perhaps(why) = bench.courier.take_back(Adapter::Inbox, &said(1, "hello")).await else { panic!() };
     assert_eq!(why, "it could not be taken back from the agent's folder: it was removed");
+}
+
+#[tokio::test]
+async fn what_was_in_a_folder_that_was_removed_while_nobody_served_is_put_there_again() {
+    let bench = Bench::new();
+    let folder = offered(&bench, 1).await;
+    std::fs::remove_dir_all(folder.join("new")).unwrap();
+    let agent = bench.agent(&binding(Delivery::Inbox));
+    until(|| folder.join("new").is_dir()).await;
+    let delivery = tokio::spawn(async move { agent.deliver(&said(1, "hello"), &Prepared::default()).await });
+    until(|| !new_files(&folder).is_empty()).await;
+    std::fs::remove_file(folder.join("new/000000000001.json")).unwrap();
+    assert_eq!(delivery.await.unwrap(), Ok(()));
 }
