@@ -97,7 +97,8 @@ test('during a cut the call is seen to run on, and afterwards that it was delive
   assert.match(await verdict, /"verdict":"delivered_once"/);
   await call(page, 'run_process').getByText('delivered', { exact: true }).waitFor();
   const life = call(page, 'run_process').getByRole('img');
-  const lived = /^running .+, detached (4[5-9] s|5\d s|[1-9] min( \d+ s)?), running .+, result held .+$/;
+  // A daemon that is late sees the cut late.
+  const lived = /^running .+, detached ([345]\d s|[1-9] min( \d+ s)?), running .+, result held .+$/;
   await eventually(async () => assert.match(await life.getAttribute('aria-label'), lived));
   await page.getByRole('region', { name: /^Last 24 hours: 1 outage, .* 2 calls carried over, 0 lost$/ }).waitFor();
 });
