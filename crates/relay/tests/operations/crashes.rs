@@ -223,7 +223,7 @@ async fn a_relay_whose_store_was_damaged_takes_back_from_the_worker_what_that_st
     let stage = stage.crash().await;
     let mut worker = stage.socket(1).await;
     let wanted = worker.hello().await;
-    assert_eq!(wanted.requests, [runs.clone()]);
+    assert_eq!(wanted.requests, std::slice::from_ref(&runs));
     worker.report(&wanted, vec![report(&running, State::Running)]).await;
     worker.complete(&wanted).await;
     assert_eq!(stage.post(&format!("/{runs}/cancel"), json!({})).await.status, 200);

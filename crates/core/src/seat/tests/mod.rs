@@ -294,7 +294,7 @@ impl World {
             }
             Output::Confirm => {
                 // One whose holder died meanwhile leads nowhere.
-                let Some(ask) = self.all[at].asking else { return None };
+                let ask = self.all[at].asking?;
                 let taker = Taker { instance: id(at), pid: at as u32 };
                 self.all[self.asks[&ask].1].inbox.push_back(Input::TakeAsked(PeerId(ask), taker));
             }

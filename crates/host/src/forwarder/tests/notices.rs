@@ -12,12 +12,12 @@ async fn a_channel_that_is_parked_is_noticed_once_however_much_waits_and_again_o
     seat.write(&["one", "two", "three"]);
     seat.until("parked", |status| status.bindings[0].parked.is_some()).await;
     let parked = (ChannelNotice::Parked, "nothing is posted in channel c1: Unknown Channel (10003)".to_owned());
-    assert_eq!(*seat.noticed.lock(), [parked.clone()]);
+    assert_eq!(*seat.noticed.lock(), std::slice::from_ref(&parked));
     // The next holder knows it, and nothing happens.
     seat.leave().await;
     seat.serve_and_follow().await;
     seat.until("still parked", |status| status.bindings[0].parked.is_some()).await;
-    assert_eq!(*seat.noticed.lock(), [parked.clone()]);
+    assert_eq!(*seat.noticed.lock(), std::slice::from_ref(&parked));
     seat.service.refusals.lock().push(fake::channel_is_gone());
     seat.desk.retry(Some(channel("c1")), false).await.unwrap();
     let twice = async {
