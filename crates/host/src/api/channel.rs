@@ -393,6 +393,7 @@ mod tests {
         assert_eq!(found(at("/w/apple")).await, None);
         assert_eq!(found(Whereabouts::default()).await, None);
     }
+
     #[tokio::test]
     async fn a_binding_whose_disk_does_not_answer_keeps_no_other_agent_from_its_own() {
         let (mut config, status) = bindings();

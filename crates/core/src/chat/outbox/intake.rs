@@ -33,9 +33,10 @@ impl Outbox {
         let young = entries.iter().filter(|entry| !is_old(entry)).count();
         let mut surplus = young.saturating_sub(limits::OUTBOX_ENTRIES);
         let left_out = |entry: Entry| {
-            let surplus_one = !is_old(&entry) && surplus > 0;
-            surplus -= usize::from(surplus_one);
-            (is_old(&entry) || surplus_one, entry)
+            let old = is_old(&entry);
+            let out = old || surplus > 0;
+            surplus -= usize::from(out && !old);
+            (out, entry)
         };
         let entries: Vec<(bool, Entry)> = entries.into_iter().map(left_out).collect();
         // Ages need not fall from one entry to the next: a line stands for those that follow each other, and for no other.
